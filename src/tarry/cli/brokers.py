@@ -126,7 +126,7 @@ def drain_command(
         except TooFewBrokers as error:
             fail(f"{error}: add a broker, or let partitions have fewer replicas with --shrink")
         for place, one in look.reassigned.items():
-            # Asked again, it is waited for.
+            # A drain that an earlier call began belongs to the plan: this call waits for it, too.
             if any(each in broker_ids for each in one.removing):
                 plan.setdefault(place, look.targets[place])
         moves = Moves(look.replicas, dict(plan))

@@ -26,7 +26,7 @@ Examples:
   tarry cluster features           what all brokers agree on, and what this one knows
 """
 
-# More brokers nobody waits for.
+# Largest number of brokers that --brokers takes.
 _BROKERS_MAX: Final = 10_000
 
 
@@ -90,7 +90,7 @@ def status_command(*, cluster: Cluster, as_json: bool) -> None:
 
 
 def print_brokers(brokers: list[dict[str, object]]) -> None:
-    """Print a table of brokers, from what `ClusterLook.broker_json` tells."""
+    """Print a table of brokers, whose rows `ClusterLook.broker_json` returns."""
     print_table(
         ["broker", "address", "rack", "state", "leads", "replicas", "in sync"],
         [

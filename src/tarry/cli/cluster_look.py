@@ -1,4 +1,4 @@
-"""A look at a cluster: its brokers with what they have, and the partitions that lack something."""
+"""Look at a cluster: its brokers with their replicas, and the partitions that lack something."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from tarry.cli.tables import count_of
 if TYPE_CHECKING:
     from tarry.client import Admin, BrokerMetadata
 
-# The cluster is asked again so often while a command waits for it.
+# Time between two looks at the cluster while a command waits for it.
 PAUSE_S: Final = 0.5
 
 
 class ClusterLook:
-    """State of a cluster, as it tells it at one moment."""
+    """State of a cluster, as its brokers describe it at one moment."""
 
     def __init__(self, admin: Admin, timeout: float) -> None:
         from tarry.cli.topic_sizes import state_of
@@ -30,7 +30,7 @@ class ClusterLook:
         self.replicas: dict[TopicPartition, list[int]] = {}
         self.leaders: dict[TopicPartition, int] = {}
         self.in_sync: dict[TopicPartition, list[int]] = {}
-        # Partitions whose state is not ok.
+        # States of the partitions that are not ok.
         self.states: dict[TopicPartition, str] = {}
         topics = admin.list_topics(timeout)
         self.topic_count = len(topics)
@@ -47,8 +47,8 @@ class ClusterLook:
 
     @property
     def targets(self) -> dict[TopicPartition, list[int]]:
-        """The replicas that partitions are to have once what is under way has ended: those that go
-        would count as wanted else, and never go.
+        """The replicas that partitions will have after the reassignments under way, without those
+        that are being removed.
         """
         going = {place: one.removing for place, one in self.reassigned.items()}
         return {
@@ -58,12 +58,12 @@ class ClusterLook:
 
     @property
     def living_ids(self) -> list[int]:
-        """The ids of the brokers that take part."""
+        """The ids of the living brokers."""
         return [each.broker_id for each in self.brokers if each.broker_id not in self.dead_ids]
 
     @property
     def racks(self) -> dict[int, str]:
-        """Racks of the brokers that take part, by id."""
+        """Racks of the living brokers, by id."""
         return {
             each.broker_id: each.rack or ""
             for each in self.brokers
@@ -72,7 +72,7 @@ class ClusterLook:
 
     @property
     def unpreferred(self) -> list[TopicPartition]:
-        """The partitions that another broker leads than their first replica."""
+        """The partitions whose leader is not their first replica."""
         return [
             place
             for place, leader_id in self.leaders.items()
@@ -80,11 +80,11 @@ class ClusterLook:
         ]
 
     def count(self, broker_id: int, of: dict[TopicPartition, list[int]]) -> int:
-        """Return how many partitions have this broker in a list."""
+        """Return how many partitions of `of` have this broker in their list."""
         return sum(broker_id in broker_ids for broker_ids in of.values())
 
     def broker_json(self, broker: BrokerMetadata) -> dict[str, object]:
-        """Return what is told of a broker."""
+        """Return a broker and counts of its partitions as an object for JSON."""
         broker_id = broker.broker_id
         return {
             "broker_id": broker_id,
@@ -98,7 +98,7 @@ class ClusterLook:
         }
 
     def obstacles(self, brokers: int | None) -> list[str]:
-        """Return what is missing for the cluster to be whole; `brokers`: so many at least."""
+        """Return sentences why the cluster is not whole; it needs `brokers` living brokers."""
         found = [f"broker {broker_id} does not live" for broker_id in self.dead_ids]
         living = len(self.living_ids)
         if brokers is not None and living < brokers:
@@ -116,9 +116,7 @@ class ClusterLook:
 
 
 def wait_until(look: Callable[[], list[str]], limit_s: float) -> list[str]:
-    """Look again and again until nothing is missing, or the time is over; return what is missing
-    then.
-    """
+    """Call `look` until it returns no sentences or the time is over; return its last sentences."""
     end_s = time.monotonic() + limit_s
     while True:
         missing = look()

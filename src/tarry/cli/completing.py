@@ -1,4 +1,4 @@
-"""Names of topics and groups for the shell that asks while a command line is typed.
+"""Names of topics and groups with which a shell completes a command line.
 
 Every failure is silence: a shell that completes has no place for a message.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from tarry.client import Admin
 
-# A person waits for this with a finger on a key.
+# Time-out of the requests: a person waits for the completion while typing.
 SECONDS_MAX: Final = 0.5
 
 NamesOf = Callable[["Admin"], list[str]]
@@ -29,7 +29,7 @@ def _groups_of(admin: Admin) -> list[str]:
     return [one.group_id for one in admin.list_groups(timeout=SECONDS_MAX)]
 
 
-# Names of parameters that name something in the cluster.
+# Names of parameters that are completed, with the function that lists the topics or groups.
 KINDS: Final[dict[str, NamesOf]] = {
     "topic": _topics_of,
     "topics": _topics_of,
@@ -41,12 +41,12 @@ KINDS: Final[dict[str, NamesOf]] = {
 # Groups of commands whose parameter `name` or `names` is a topic or a group.
 OWNERS: Final[dict[str, NamesOf]] = {"topics": _topics_of, "groups": _groups_of}
 
-# What is made has no name that could be completed.
+# Commands that create something: its name does not exist yet and cannot be completed.
 MAKERS: Final = ("create",)
 
 
 def complete_names(command: click.Command, owner: str = "") -> None:
-    """Have the parameters of a command that name topics and groups be completed."""
+    """Set up the completion of a command's parameters that name topics or groups."""
     if isinstance(command, click.Group):
         for one in command.commands.values():
             complete_names(one, command.name or "")
@@ -55,8 +55,8 @@ def complete_names(command: click.Command, owner: str = "") -> None:
         if parameter.name in ("name", "names") and command.name not in MAKERS:
             names_of = OWNERS.get(owner)
         if names_of is not None and isinstance(parameter.type, type(click.STRING)):
-            # What the argument `shell_complete` of a parameter sets, without each command
-            # having to import this.
+            # The argument `shell_complete` of a parameter sets the same attribute; set here, no
+            # command has to import this module.
             parameter._custom_shell_complete = _completer(names_of)
 
 
@@ -85,9 +85,9 @@ def _names(context: click.Context, names_of: NamesOf) -> list[str]:
 
     bootstrap = context.params.get("bootstrap") or DEFAULT_ADDRESS
     try:
-        # The context is current, so that the settings of its profile are found.
+        # Make the context the current one, so that the settings of its profile are found.
         with context.scope(cleanup=False), Admin(client_arguments(str(bootstrap), ())) as admin:
             return sorted(names_of(admin))
     except Exception:
-        # Whatever it is, the line that is typed is not the place to say so.
+        # Ignore any error: it must not appear in the line that is being typed.
         return []

@@ -31,5 +31,5 @@ def completion(*, shell: str) -> None:
     found = get_completion_class(shell)
     assert found is not None
     script = found(tarry, {}, "tarry", COMPLETION_VARIABLE)
-    # Not `source()`: it starts the shell to look at its version, and this may not have it.
+    # Do not call `source()`: it starts the shell to check its version, and it may not be installed.
     click.echo(script.source_template % script.source_vars())

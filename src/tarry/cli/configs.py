@@ -186,7 +186,7 @@ def _print_explained(entries: list[ConfigEntry]) -> None:
 
 
 def _plain(documentation: str) -> str:
-    """Apache Kafka's sentences are HTML."""
+    """Return the documentation of a setting without HTML, in which Apache Kafka writes it."""
     import html
     import re
 
@@ -287,7 +287,7 @@ class _Change(NamedTuple):
     validate_only: bool
 
     def run(self, *, as_json: bool) -> None:
-        """Change the settings, and say so."""
+        """Change the settings, and print the outcome."""
         target, timeout = self.target, self.cluster.timeout
         with self.cluster.admin() as admin:
             names = [] if target.topic is None else [target.topic]
@@ -308,7 +308,7 @@ class _Change(NamedTuple):
 
 
 def parse_changes(items: Sequence[str], unset: Sequence[str]) -> list[ConfigChange]:
-    """`KEY=VALUE`, `KEY+=VALUE`, `KEY-=VALUE`, and keys to be unset."""
+    """Parse `KEY=VALUE`, `KEY+=VALUE`, `KEY-=VALUE`, and keys to be unset."""
     from tarry.client import APPEND, DELETE, SET, SUBTRACT, ConfigChange
 
     operations = {"+": APPEND, "-": SUBTRACT}

@@ -204,7 +204,7 @@ class _Wanted(NamedTuple):
 
 
 class _Source(NamedTuple):
-    """The cluster, and for how many seconds it is waited for."""
+    """Cluster to read from, and the time-out of requests in seconds."""
 
     bootstrap: str
     client_settings: tuple[str, ...]
@@ -221,7 +221,7 @@ def _read(
     count: int | None,
     follow: bool,
 ) -> None:
-    """Read without a group, from one place to another."""
+    """Read a range of records without a group."""
     from tarry.cli.reading import Limits, Reading
     from tarry.cli.status_line import Waiting
     from tarry.client import Consumer
@@ -252,7 +252,7 @@ def _read(
 
 
 def _unknown_topic(source: _Source, names: list[str], error: UnknownTopic) -> str:
-    """Make the sentence about a topic that is not there, with the name that was probably meant."""
+    """Return the sentence about a topic that does not exist, with the name probably meant."""
     from tarry.cli.running import Cluster
     from tarry.cli.topic_choice import explained
 
@@ -287,7 +287,7 @@ def _read_as_member(
     from tarry.cli.status_line import Waiting
     from tarry.client import Consumer
 
-    # Its partitions would stand still for a session time-out if it went without a word.
+    # At SIGTERM leave the group: otherwise the partitions wait for a session time-out.
     with orderly_sigterm(), Consumer(settings) as consumer:
         consumer.on_wait = Waiting(source.bootstrap).look
         reading = GroupReading(consumer, wanted.pattern or wanted.names, output, source.timeout)
@@ -297,7 +297,7 @@ def _read_as_member(
 def _membership(
     group: str, assignor: str | None, instance_id: str | None
 ) -> dict[str, SettingValue]:
-    """Return the settings of a member; it commits itself, when records are written out."""
+    """Return the settings of a member for which the command commits, once records are written."""
     settings: dict[str, SettingValue] = {
         "group_id": group,
         "enable_auto_commit": False,
@@ -324,7 +324,7 @@ def _chosen(isolation: str | None, rack: str | None) -> dict[str, SettingValue]:
 
 
 def _check_options(options: dict[str, Any], group: str | None) -> None:
-    """Refuse what cannot go together, so that no option is dropped in silence."""
+    """Refuse options that exclude each other, so that none is ignored in silence."""
     shapes = [
         name
         for name, given in (
@@ -458,7 +458,7 @@ def _text_renderer(options: dict[str, Any], null: bytes, dress: Dress) -> Render
     if options["layout"] is not None:
         return compile_format(options["layout"], null, dress)
     if options["only"] is not None:
-        # What a delimiter has of its own is no letter.
+        # Escape the delimiter's own percent signs: they are no letters of the format.
         delimiter = options["delimiter"].replace("%", "%%")
         return compile_format(ONLY_LETTERS[options["only"]] + delimiter, null, dress)
     key_delimiter = options["key_delimiter"]

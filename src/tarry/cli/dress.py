@@ -1,4 +1,4 @@
-"""Dress of a key or value that is printed: it is unpacked, made safe and coloured.
+"""Dress of printed keys and values: they are unpacked, escaped and coloured.
 
 A record itself is left as it is, so that sizes stay those of the log.
 """
@@ -17,7 +17,7 @@ _RESET: Final = b"\x1b[0m"
 _KEY: Final = b"\x1b[36m"
 _FOUND: Final = b"\x1b[1;31m"
 
-# Control characters but tab and newline, those beyond ASCII too: a terminal would obey them.
+# Control characters that a terminal would obey, also beyond ASCII; tab and newline are harmless.
 _CONTROLS: Final = re.compile(rb"[\x00-\x08\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
 
 
@@ -62,7 +62,7 @@ def dressed_for_terminals(
     *,
     has_colours: bool,
 ) -> Dress:
-    """Unpacked, without what a terminal would obey, and coloured if colours are wanted."""
+    """Make a dress that unpacks, escapes control characters, and colours if colours are wanted."""
     marks = patterns if has_colours else ()
     return Dress(
         _chain(_unpacker("key", key_form), _for_screen(_KEY if has_colours else b"", marks)),

@@ -17,7 +17,7 @@ from tarry.cli.dress import PLAIN, Dress
 from tarry.cli.escapes import BadEscape, read_escape
 from tarry.records.record import Record
 
-# What a record and its place become.
+# Function that renders a record, given its topic, its partition and the record, as bytes.
 Renderer = Callable[[str, int, Record], bytes]
 
 LETTERS: Final = "%t %p %o %k %s %S %K %R %T %T{iso} %T{%H:%M:%S} %h %%"
@@ -26,7 +26,7 @@ ISO: Final = "iso"
 
 
 class BadFormat(ValueError):
-    """A format that means nothing; the text says where."""
+    """A format that is not valid; the text says where."""
 
 
 def compile_format(text: str, null: bytes = b"", dress: Dress = PLAIN) -> Renderer:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from tarry.cli.group_look import GroupLook
     from tarry.client import Admin, ClientError
 
-# The one kind of group whose members DescribeGroups shows; it says so itself in ListGroups 5.
+# Only kind of group whose members DescribeGroups shows; ListGroups 5 tells the kind of a group.
 CLASSIC: Final = "classic"
 
 NO_GROUPS: Final = "there are no groups; join one with: tarry consume TOPIC --group NAME"
@@ -114,14 +114,14 @@ def _show(
 
 
 def _is_behind(looks: list[GroupLook], lag_max: int) -> bool:
-    """Return true if a group is further behind than that, and say so."""
+    """Return whether a group's lag is larger than `lag_max`, and print a sentence if so."""
     is_behind = False
     for look in looks:
         group_id = look.description.group_id
         unknown = [
             one.place
             for one in look.partitions
-            # Where nothing was committed, the group may have everything before it.
+            # Without a committed offset, the whole partition may be unread.
             if one.end_offset is None or (one.committed is None and one.end_offset > 0)
         ]
         if unknown:
@@ -153,7 +153,7 @@ def _looks(
         click.echo(f"left out, being of newer kinds than classic: {', '.join(newer)}", err=True)
     wanted = [one.group_id for one in listed if one.group_id not in newer]
     looks, refused = look_at_groups(admin, wanted, timeout)
-    # A group may go between the list and the look at it.
+    # A group may be deleted between the list and its description: this is no error.
     left = [one for one in refused.values() if getattr(one, "code", 0) != GROUP_ID_NOT_FOUND]
     return looks, left
 
@@ -173,7 +173,7 @@ def _print_looks(looks: list[GroupLook], shape: str) -> None:
             look.print_offsets()
 
 
-# As terminals take it: to the top left corner, and nothing below it.
+# Escape sequence that moves the cursor to the top left corner and clears everything below it.
 CLEAR: Final = "\x1b[H\x1b[2J"
 
 
@@ -186,7 +186,7 @@ def _watch(
     seconds: float,
     as_json: bool,
 ) -> None:
-    """Print the groups again and again.  What goes wrong for a while is told and survived."""
+    """Print the groups again and again; report an error that may pass, and go on."""
     from tarry.client import ClientError
 
     while True:

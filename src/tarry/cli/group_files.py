@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping
 from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
 
-# More is no file of offsets: a cluster of Kafka has 200,000 partitions.
+# Largest file of offsets: a cluster of Kafka has 200,000 partitions at most.
 FILE_BYTES_MAX = 256 * 1024 * 1024
 
 
@@ -24,7 +24,7 @@ class BadOffsetsFile(TarryError):
 
 
 def offsets_csv(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> str:
-    """Lines of CSV, with the group's name in front if there are several."""
+    """Write offsets as lines of CSV, with the group's name in front if there are several groups."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     for group, places in offsets.items():

@@ -1,7 +1,7 @@
 """History of a group for `tarry groups why`: a coordinator's notes, gathered into rebalances.
 
 A rebalance begins with the note that says so, or with the removals just before it, and ends when
-the group is stable or empty.  What happens outside of one stands alone.
+the group is stable or empty.  A note outside of a rebalance stands alone.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from tarry.base.errors import error_name
 from tarry.cli.tables import count_of, print_table, seconds_text
 from tarry.client import GroupMemory, GroupNote
 
-# In a large group each member has a line of its own; JSON has all of them.
+# Lines that are printed of one rebalance, at most; a large group has more, and JSON has all.
 LINES_MAX: Final = 12
 
-# How the story of a rebalance ended.
+# Ends of a rebalance.
 UNDER_WAY: Final = "under way"
 STABLE: Final = "stable"
 EMPTY: Final = "empty"
-# It was no rebalance: nobody stood still.
+# State of notes outside of a rebalance: the members went on reading.
 NONE: Final = "no rebalance"
 
 REBALANCE_BEGAN: Final = "RebalanceBegan"
@@ -55,7 +55,7 @@ class Rebalance:
             if self.generation_before is None:
                 self.generation_before = generation_id
         elif note.kind in (GENERATION_BEGAN, BECAME_STABLE, BECAME_EMPTY):
-            # The notes before it may be forgotten.
+            # The rebalance's first notes may be forgotten: begin with this one.
             self.state = UNDER_WAY
             self.generation = generation_id
         if note.kind == BECAME_STABLE:
@@ -90,8 +90,8 @@ def rebalances_of(memory: GroupMemory) -> list[Rebalance]:
 
 
 def _belongs(note: GroupNote, last: Rebalance) -> bool:
-    """Return true if a note goes on with the last story.  Removals come in the order of one
-    decision: they stand before the rebalance that they bring about.
+    """Return whether a note belongs to the last rebalance.  Removals and the rebalance that they
+    cause come from one decision, in this order.
     """
     if last.state == UNDER_WAY:
         return True
@@ -146,7 +146,7 @@ def _stood(one: Rebalance) -> str:
 
 
 def _shortened(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Shorten a story to how it began and how it ended."""
+    """Shorten the lines of a rebalance to the first ones and the last one."""
     if len(lines) <= LINES_MAX:
         return lines
     left_out = len(lines) - (LINES_MAX - 1)
@@ -171,7 +171,7 @@ def _is_removal_again(note: GroupNote, before: GroupNote | None) -> bool:
     if before is None or (before.kind, before.at_ms) != (MEMBER_REMOVED, note.at_ms):
         return False
     if note.kind == ROUND_CHANGED:
-        # In the same millisecond somebody else may have come.
+        # Compare reasons: another member may have joined in the same millisecond.
         reason = str(note.fields.get("reason", ""))
         return reason.startswith("left: ") or " was removed: " in reason
     return note.kind == REBALANCE_BEGAN
@@ -189,7 +189,7 @@ def _sentence(kind: str, told: dict[str, Any]) -> str:
         return f"the leader forgot {', '.join(told['member_ids'])}: nothing to read for them"
     if kind == "AppendFailed":
         return f"{told['what']} could not be stored: {error_name(told['error_code'])}"
-    # A newer broker may tell more than this client knows.
+    # A newer broker may send kinds of notes that this client does not know.
     return str(told.get("reason") or kind)
 
 

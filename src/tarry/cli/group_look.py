@@ -31,8 +31,8 @@ REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
 
 
 class PartitionLook(NamedTuple):
-    """Partition of a group: what is committed, where it ends, who reads it.  None stands for what
-    is not there, or was not told.
+    """Partition of a group: committed offset, end offset, reader.  None stands for a value that
+    does not exist or is not known.
     """
 
     place: TopicPartition
@@ -56,7 +56,7 @@ class GroupLook:
 
     @property
     def is_of_consumers(self) -> bool:
-        """Its members have partitions; a group that only commits has no protocol at all."""
+        """True if the members are consumers; a group that only commits has no protocol type."""
         return self.description.protocol_type in ("", CONSUMERS)
 
     @property
@@ -85,7 +85,7 @@ class GroupLook:
             click.echo(f"rebalancing; see: tarry groups why {printable(known.group_id)}", err=True)
 
     def _unknown_lag(self) -> str:
-        """Return what the sum leaves out: perhaps nobody has read anything there."""
+        """Return a text about partitions without a commit, which the sum leaves out."""
         count = sum(one.committed is None for one in self.partitions)
         return f"{count_of(count, 'partition')} without a commit" if count else ""
 
@@ -226,11 +226,11 @@ def look_at_groups(
 
 
 class UnknownGroup(BrokerError):
-    """A group that is not there; the text says which one was probably meant."""
+    """A group that does not exist; the text says which one was probably meant."""
 
     def __init__(self, sentence: str) -> None:
         super().__init__(GROUP_ID_NOT_FOUND, sentence)
-        # The sentence says it; the name of the code adds nothing.
+        # Print the sentence alone: the name of the error code adds nothing.
         self.args = (sentence,)
 
 
@@ -241,7 +241,7 @@ def explained_group(
     probably meant.
     """
     is_missing = isinstance(error, BrokerError) and error.code == GROUP_ID_NOT_FOUND
-    # Brokers of newer kinds of groups say the same of those that only newer requests show.
+    # Brokers return this code also for groups of kinds that only newer requests show.
     if not is_missing or "does not exist" not in str(error):
         return error
     names = [one.group_id for one in admin.list_groups(timeout=timeout)]

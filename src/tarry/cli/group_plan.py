@@ -15,13 +15,13 @@ if TYPE_CHECKING:
     from tarry.client import Admin
 
 
-# Not places that can be written elsewhere: so many from what is committed, and just that.
+# Kinds of places that only a reset knows: a shift from the committed offset, and the offset itself.
 SHIFT: Final = "shift"
 CURRENT: Final = "current"
 
 
 class OffsetMove(NamedTuple):
-    """Move of one partition's committed offset (None: there is none) to another."""
+    """Move of one partition from its committed offset, None if there is none, to another one."""
 
     place: TopicPartition
     before: int | None
@@ -29,7 +29,7 @@ class OffsetMove(NamedTuple):
 
 
 class Reset:
-    """The offsets of one group, looked up and committed."""
+    """Reset of one group: its offsets are looked up, planned and committed."""
 
     def __init__(self, admin: Admin, name: str, timeout: float) -> None:
         self.admin = admin
@@ -111,7 +111,7 @@ class Reset:
         return [(name, index) for name, one in topics.items() for index in one.partitions]
 
     def execute(self, moves: list[OffsetMove]) -> dict[TopicPartition, str]:
-        """Commit; the sentences about those that were refused."""
+        """Commit the moves; return a sentence for each partition whose commit was refused."""
         offsets = {move.place: move.after for move in moves}
         outcomes = self.admin.commit_group_offsets(self.name, offsets, self.timeout, outcomes=True)
         return {place: str(error) for place, error in outcomes.items() if error is not None}

@@ -30,7 +30,7 @@ from tarry.cli.trouble import Trouble
 from tarry.client import ClientError, Consumer, Listener, RecordGroup
 from tarry.client.errors import CommitFailed
 
-# Commits while records come; each is a request, and a record in the log of the broker.
+# Time between two commits while records come: each costs a request and a record of the broker.
 COMMIT_SECONDS: Final = 1.0
 
 
@@ -64,15 +64,15 @@ class GroupReading(Listener):
         self.limits = GroupLimits()
         self.printed = 0
         self.seen = 0
-        # Behind the last record that was written, of the partitions that are ours.
+        # Offset behind the last written record of each partition that this member has.
         self._written: dict[TopicPartition, int] = {}
-        # Of which records were handed out: their positions may be ahead of what was written.
+        # Partitions whose records the consumer has returned: positions may be ahead of the output.
         self._handed_out: dict[TopicPartition, None] = {}
         self._committed: dict[TopicPartition, int] = {}
         self._commit_due = 0.0
-        # Where a partition ended when it became ours; there is its end without `follow`.
+        # End offset of each partition at its assignment: reading ends there without `follow`.
         self._bounds: dict[TopicPartition, int] = {}
-        # Between a revocation and what is assigned after it nobody knows what is ours.
+        # False between a revocation and the next assignment: the own partitions are not known.
         self._is_settled = False
         self._is_blocked = False
         self._trouble = Trouble()
@@ -85,7 +85,7 @@ class GroupReading(Listener):
         Ctrl-C or an error ends it."""
         self.limits = limits
         for topic in self.topics if isinstance(self.topics, list) else ():
-            # A topic that is not there is told at once, not after the patience of a member.
+            # Report a missing topic at once: a member would wait for it.
             self.consumer.partitions_of(topic, self.timeout)
         self.consumer.subscribe(self.topics, listener=self)
         click.echo(f"{self.consumer.group.group_id}: joining the group", err=True)
@@ -101,7 +101,7 @@ class GroupReading(Listener):
                 elif time.monotonic() > patience_ends:
                     raise NoPlaceInGroup(self._stuck())
         except BrokenPipeError:
-            # Whoever read has gone, with what the pipe held: the next member reads it again.
+            # The reader of the pipe is gone, and records in the pipe are lost: do not commit them.
             raise
         except BaseException:
             self._commit(is_last=True)
@@ -111,7 +111,7 @@ class GroupReading(Listener):
         self._commit(is_last=True)
 
     def _look(self) -> None:
-        """Tell trouble, or else how far it has come."""
+        """Report trouble if there is any; otherwise show the progress."""
         trouble = self._trouble_now()
         if trouble:
             self._progress.clear()
@@ -147,7 +147,7 @@ class GroupReading(Listener):
         return bound is not None and self.consumer.position(place) >= bound
 
     def _close_done(self) -> None:
-        """Find out where new partitions end, and read no further than that."""
+        """Look up the ends of new partitions, and stop reading there."""
         if self.limits.follow:
             return
         new = [place for place in self.consumer.assignment() if place not in self._bounds]
@@ -192,12 +192,12 @@ class GroupReading(Listener):
             self._written[place] = chosen.next_offset
 
     def _keep_alive(self) -> None:
-        """Keep the membership while nobody takes our output, and read nothing."""
+        """Keep the membership while the output is blocked, without reading records."""
         if not self._is_blocked:
             self._is_blocked = True
             self.consumer.pause(self.consumer.assignment())
         groups = self.consumer.poll(0)
-        # All that is ours is paused, what comes meanwhile as well.
+        # All assigned partitions are paused, new ones as well, so no records come.
         assert not groups
 
     def _go_on(self) -> None:

@@ -176,7 +176,7 @@ class _OffsetSource(NamedTuple):
         if self.target is not None:
             return reset.plan(wanted, self.target)
         if self.file is not None:
-            # Of a file with several groups, those of the one that was named.
+            # A file may have several groups: take the offsets of the one that was named.
             offsets = read_offsets_file(self.file, self.from_group or self.group)
         else:
             assert self.from_group is not None
@@ -206,7 +206,7 @@ def _tell_of_new(admin: Admin, name: str, timeout: float, *, execute: bool, crea
 
 
 def is_at_terminal() -> bool:
-    """Return true if a person is there to answer."""
+    """Return whether a person at a terminal can answer a question."""
     return sys.stdin.isatty()
 
 

@@ -25,7 +25,7 @@ from tarry.cli.running import (
 )
 from tarry.cli.tables import print_json, print_table, printable
 
-# Those of Kafka, of all its kinds of groups.
+# States of groups in Kafka, of all kinds of groups.
 STATES: Final = (
     "Empty",
     "PreparingRebalance",

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return the name that looks most like the word, or "" if none does."""
-    # Loaded here, because hardly any call needs it.
+    # Import it here: hardly any call needs it.
     from difflib import get_close_matches
 
     names = list(known)

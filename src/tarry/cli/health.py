@@ -31,10 +31,10 @@ a leader, are not damaged and have their replicas in sync.
 In Kubernetes, --live is for a livenessProbe; without it, it is for a readinessProbe.
 """
 
-# A full disk refuses records before its last byte: batches and indexes need room at once.
+# Free bytes that a disk needs: it refuses records earlier than at its last byte.
 FREE_BYTES_MIN: Final = "64MB"
 
-# Problems of partitions that are told one by one.
+# Problems of partitions that are printed one by one, at most.
 TOLD_MAX: Final = 10
 
 

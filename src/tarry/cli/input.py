@@ -14,22 +14,22 @@ import click
 
 from tarry.base.errors import TarryError
 
-# A read takes what is there, so that lines typed at a terminal leave at once.
+# Bytes of one read, at most: a read returns what is there, so that typed lines are sent at once.
 READ_BYTES: Final = 256 * 1024
 
-# How often somebody looks around while no input comes.
+# Time between two calls of `look` while no input comes.
 LOOK_SECONDS: Final = 0.5
 
-# So many files stay open from the check to their turn; those behind them are opened once more.
+# Files that stay open from the check until they are read; further files are opened again then.
 OPEN_FILES_MAX: Final = 256
 
 
-# No request, and so no record, can be larger.
+# Largest piece: no request can be larger, so no record either.
 PIECE_BYTES_MAX: Final = 100 * 1024 * 1024
 
 
 class InputRecord(NamedTuple):
-    """Record to send; None for a key or value is null, for a place: not said."""
+    """Record to send; None means null for a key or value, and not given for a place."""
 
     value: bytes | None
     key: bytes | None = None
@@ -44,7 +44,7 @@ class Shape(NamedTuple):
 
     delimiter: bytes = b"\n"
     key_delimiter: bytes | None = None
-    # Of the records that have no key of their own.
+    # Key of the records that have none of their own.
     key: bytes | None = None
     headers: list[tuple[str, bytes | None]] | None = None
     empty_is_null: bool = False
@@ -61,7 +61,7 @@ class Shape(NamedTuple):
         return key, value
 
     def filled(self, record: InputRecord) -> InputRecord:
-        """Fill the record with what the options say where it says nothing itself."""
+        """Return the record with values of the options for those that it does not give."""
         key, value = record.key, record.value
         if self.empty_is_null:
             key, value = key or None, value or None
@@ -135,7 +135,7 @@ def read_pieces(
 
     What stands behind the last delimiter is a piece if it is not empty.
     """
-    # What was read behind the last delimiter, and its last bytes: a delimiter may begin there.
+    # Blocks behind the last delimiter, and the last bytes of them: a delimiter may begin there.
     held: list[bytes] = []
     size = 0
     tail = b""
@@ -172,5 +172,5 @@ def _wait_for_input(stream: IO[bytes], look: Callable[[], None]) -> None:
         while not select.select([stream], [], [], LOOK_SECONDS)[0]:
             look()
     except (OSError, ValueError):
-        # No handle, or none that can be waited for.
+        # The stream has no handle, or none that can be waited for.
         return

@@ -117,7 +117,7 @@ def _put(line: dict[str, Any], name: str, content: bytes | None) -> None:
         line[f"{name}_base64"] = base64.b64encode(content).decode()
 
 
-# Columns of a kind of rows: title, field, width; rows come one by one, so widths are given.
+# Columns of each kind of rows: title, field, fixed width, since rows are printed one by one.
 _BATCH: Final = (
     ("offset", "base_offset", 10),
     ("last", "last_offset", 10),

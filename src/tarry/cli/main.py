@@ -27,7 +27,7 @@ WRONG_USAGE: Final = 2
 START_REFUSED: Final = 3
 INTERRUPTED: Final = 130
 
-# A shell that completes a line sets it; click's name for a command `tarry`.
+# Variable that a shell sets when it completes a line; the name is click's for a command `tarry`.
 COMPLETION_VARIABLE: Final = "_TARRY_COMPLETE"
 
 # Name → (module:attribute, the first sentence of its help), in the order of a first session.
@@ -137,12 +137,12 @@ class LazyGroup(GuessingGroup):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        # Without importing them: `tarry --help` is often the first thing that anybody runs.
+        # Do not import the commands: `tarry --help` is often the first call, and has to be fast.
         with formatter.section("Commands"):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
 
-# Commands below inherit the names of the help's option.
+# Settings of click that the commands inherit: the names of the help option.
 CONTEXT_SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -155,20 +155,20 @@ def tarry() -> None:
 def main() -> None:
     """Run the installed command."""
     prepare_streams()
-    # Commands tell by themselves what they wait for.
+    # Commands print themselves what they wait for.
     logging.getLogger("tarry.client.waiting").disabled = True
     sys.exit(run(sys.argv[1:]))
 
 
 def run(arguments: Sequence[str], system: str = os.name) -> int:
-    """Run a command line; the exit code."""
+    """Run a command line; return the exit code."""
     if system == "nt":
         return _fail("Tarry runs on Linux and macOS; on Windows use it inside WSL 2", FAILED)
     try:
         code = _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:
-        # Who read our output has enough.
+        # The reader has closed the pipe: it needs no more output.
         forget_stdout()
         return FAILED
     except OSError as error:
@@ -198,7 +198,7 @@ def _run(arguments: Sequence[str]) -> int:
 def _exit_code(error: TarryError) -> int:
     if isinstance(error, InvalidSetting):
         return WRONG_USAGE
-    # By name: only `serve` imports the runtime, and other commands start without it.
+    # Compare the name of the class: only `serve` imports the runtime, where the class is.
     return START_REFUSED if type(error).__name__ == "StartRefused" else FAILED
 
 

@@ -25,10 +25,10 @@ Examples:
   tarry metadata migrate ./tarry-data --store etcd://127.0.0.1:2379/demo
 """
 
-# Ids of brokers are Kafka's, 32 bits.
+# Largest id of a broker: Kafka's ids have 32 bits.
 _NODE_ID_MAX: Final = (1 << 31) - 1
 
-# As the settings metadata.store.…: in the order of `StoreFiles`.
+# Options for the files of the settings metadata.store.…, in the order of `StoreFiles`.
 _FILES: Final = (
     ("--ca", "With etcds://: PEM file of the authorities of etcd's certificate."),
     ("--cert", "With etcds://: PEM file of a certificate that is shown to etcd."),

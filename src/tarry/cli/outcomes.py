@@ -14,7 +14,7 @@ from tarry.cli.tables import complain, print_json, printable
 if TYPE_CHECKING:
     from tarry.client import ClientError
 
-# A name, why it was refused, and what is said if it was not.
+# Name, error or None, and the sentence to print if there is no error.
 Outcome = tuple[str, "ClientError | None", str]
 
 

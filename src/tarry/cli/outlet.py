@@ -1,7 +1,7 @@
-"""Outlet: output to whoever reads it, without ever being stuck in a write.
+"""Outlet: output that never blocks in a write, however slow its reader is.
 
-A slow reader behind a pipe would hold up a member of a group, and with it the whole group; so
-what cannot be written yet waits here, and somebody else's work is done meanwhile.
+A slow reader behind a pipe would hold up a member of a group, and with it the whole group.
+Therefore bytes that cannot be written yet wait here, and `idle` does other work meanwhile.
 """
 
 from __future__ import annotations
@@ -11,15 +11,15 @@ import select
 from collections.abc import Callable
 from typing import IO, Final
 
-# How long the reader may take before the other work is done, and between two times of it.
+# Time that the reader may take before `idle` is called, and between two calls of it.
 IDLE_SECONDS: Final = 0.5
 
-# What a pipe takes at once when it says that it takes anything.
+# Bytes that a pipe surely takes when it is ready for writing.
 PIECE_BYTES: Final = select.PIPE_BUF
 
 
 class Outlet:
-    """Writes all of what it is given; `idle` is called again and again while nobody takes it."""
+    """Output that writes all bytes it gets; it calls `idle` repeatedly while nobody reads them."""
 
     def __init__(self, output: IO[bytes], idle: Callable[[], None]) -> None:
         self._output = output
@@ -27,7 +27,7 @@ class Outlet:
         self._handle = _handle_of(output)
 
     def write(self, data: bytes) -> bool:
-        """True if it went straight through; raises what the write raises."""
+        """Write all bytes; return whether `idle` was not called.  Raises errors of the write."""
         if self._handle is None:
             self._output.write(data)
             self._output.flush()

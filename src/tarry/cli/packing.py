@@ -28,7 +28,7 @@ NUMBERS: Final = {
 
 NAMES: Final = ("text", "hex", "base64", *NUMBERS)
 
-# kcat's letters for fields of fixed size; `c` is one byte as it is, `s` is the rest.
+# kcat's letters for fields of fixed size; `c` is one plain byte, `s` is all bytes that are left.
 FIELDS: Final = "bBhHiIqQc"
 ORDERS: Final = "<>"
 
@@ -71,7 +71,7 @@ def _check_layout(text: str, layout: str) -> None:
     known = FIELDS + ORDERS + " s$" + ("fd" if text in NUMBERS else "")
     body = layout.rstrip("$")
     is_sound = bool(body.strip(ORDERS + " ")) and all(letter in known for letter in layout)
-    # What takes the rest can only stand at the end, and so can the mark of the end.
+    # `s` takes all bytes that are left, so it must be the last field; `$` must end the layout.
     if not is_sound or "s" in body[:-1] or "$" in body or len(layout) - len(body) > 1:
         raise BadForm(
             f"unknown form {text!r}; use one of {', '.join(NAMES)}, or a pack string of kcat's "
@@ -105,7 +105,7 @@ def _unpack(layout: str, name: str, data: bytes) -> bytes:
         (value,) = struct.unpack(field, data[position:end])
         pieces.append(value if isinstance(value, bytes) else str(value).encode())
         position = end
-    # kcat lets bytes be left over unless `$` says that none may; a number is all there is.
+    # kcat ignores bytes behind the fields unless `$` forbids them; a single number may have none.
     if position < len(data) and (name in NUMBERS or layout.endswith("$")):
         raise Misfit(f"{_bytes(len(data))}, too long for the form {name!r}")
     return b" ".join(pieces)

@@ -9,12 +9,12 @@ from typing import Final
 from tarry.cli.tables import complain
 from tarry.client.errors import DeliveryTimedOut
 
-# How long nothing may be acknowledged before anybody wonders.
+# Time without acknowledgements after which the trouble is reported.
 QUIET_SECONDS: Final = 0.5
 
 
 class Patience:
-    """Looks at how far the records have come, again and again."""
+    """Patience with a cluster: looks repeatedly whether records are acknowledged."""
 
     def __init__(self, seconds_max: float, clock: Callable[[], float] = time.monotonic) -> None:
         self.seconds_max = seconds_max
@@ -31,9 +31,9 @@ class Patience:
         trouble: str,
         before: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Tell the trouble once while records wait and `settled` stands still; whether there is
-        any.  `before` is called before it is told.  Raises DeliveryTimedOut when that has lasted
-        `seconds_max`."""
+        """Report the trouble once while records wait and `settled` does not grow; return whether
+        there is trouble.  `before` is called before the report.  Raises DeliveryTimedOut after
+        `seconds_max` of it."""
         now = self.clock()
         if settled != self._settled or not is_waiting:
             self._settled = settled

@@ -67,7 +67,7 @@ BATCH_BYTES: Final = 128 * 1024
 REQUEST_BYTES_MAX: Final = 32 * 1024 * 1024
 BUFFER_BYTES: Final = 64 * 1024 * 1024
 
-# Text that codecs find neither empty nor hopeless.
+# Text of the records: codecs compress it neither to nothing nor badly.
 PATTERN: Final = b"the quick brown fox jumps over the lazy dog; 0123456789 "
 
 broker_pid_option = click.option(
@@ -84,7 +84,7 @@ acks_option = click.option(
     show_default=True,
     help="Replicas that must have a record before it counts as sent.",
 )
-# Brokers take no larger record, whatever max.message.bytes says: one request has 100 MiB.
+# Largest record: a request has 100 MiB at most, whatever max.message.bytes is.
 SIZE_MAX: Final = 100 * 1024 * 1024
 
 size_option = click.option(
@@ -258,7 +258,7 @@ def latency_command(
     from tarry.cli.status_line import Waiting
     from tarry.client import Consumer, Producer
 
-    # Settings of the user go to both clients, so only those that every client has are taken.
+    # The user's settings go to both clients, so only settings that every client has are allowed.
     sending = client_arguments(
         bootstrap,
         client_settings,

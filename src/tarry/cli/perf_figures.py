@@ -55,7 +55,8 @@ class CpuClock:
                 f"the CPU of process {self._broker_pid} cannot be read: it has to run on this "
                 "machine, and the system has to be Linux"
             ) from None
-        # The name in parentheses may hold blanks; user and system time are fields 14 and 15.
+        # Split behind the name in parentheses, which may have blanks: user and system time are
+        # fields 14 and 15.
         fields = text.rpartition(")")[2].split()
         ticks = int(fields[11]) + int(fields[12])
         return ticks / os.sysconf("SC_CLK_TCK")

@@ -14,10 +14,10 @@ from tarry.cli.tables import count_of
 from tarry.client import Consumer, Producer, Receipt
 from tarry.client.errors import BufferFull
 
-# So many records are between two whose latency is measured, when they leave at full speed.
+# Records from one whose latency is measured to the next, at full speed.
 SAMPLE_EVERY: Final = 100
 
-# The longest sleep of a run with a rate; acknowledgements are looked at in between.
+# Longest sleep of a run with a rate: acknowledgements are looked at between two sleeps.
 TICK_SECONDS: Final = 0.001
 
 POLL_SECONDS: Final = 0.1
@@ -85,7 +85,7 @@ class ProduceRun(Run):
         self._samples: deque[tuple[float, Receipt]] = deque()
 
     def run(self, count: int, value: bytes, rate: float | None, *, one_at_a_time: bool) -> None:
-        # The first record pays for the connection and the producer's id.
+        # Do not measure the first record: it opens the connection and gets the producer's id.
         self._producer.send(self.topic, value).result()
         self.begin()
         try:
@@ -204,9 +204,9 @@ class LatencyRun(Run):
         place = (self.topic, partition)
         consumer.assign([place])
         consumer.seek(place, consumer.end_offsets([place], timeout)[place])
-        # Records of others may come in between: ours have a key of this run.
+        # Other producers may write to the topic: the keys of this run's records begin with its id.
         run_id = os.urandom(8)
-        # The first one pays for the connections.
+        # Do not measure the first record: it opens the connections.
         self._there_and_back(run_id + bytes(8), value, partition, timeout)
         self.begin()
         try:

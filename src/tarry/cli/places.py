@@ -26,7 +26,7 @@ FROM_END: Final = "from end"
 TIME: Final = "time"
 
 
-# A cluster of Kafka has 200,000 partitions at most.
+# Largest range of partitions: a cluster of Kafka has 200,000 at most.
 RANGE_MAX: Final = 200_000
 
 
@@ -35,7 +35,8 @@ class BadPlace(ValueError):
 
 
 class Place(NamedTuple):
-    """`kind` is one of the words above; `number` is an offset, a count or milliseconds."""
+    """Place in a partition: `kind` is one of the module's words; `number` is an offset, a count, or
+    milliseconds."""
 
     kind: str
     number: int = 0
@@ -126,7 +127,7 @@ def parse_time_ms(text: str, now_wall_ms: int) -> int:
             time_ms = now_wall_ms + (length_ms if text[0] == "+" else -length_ms)
     if time_ms is None:
         with contextlib.suppress(ValueError, OverflowError):
-            # A time without a zone is the user's own.
+            # A time without a zone is in the user's zone.
             time_ms = int(datetime.fromisoformat(text).timestamp() * 1000)
     if time_ms is None:
         units = ", ".join(TIMES_MS)
@@ -147,12 +148,12 @@ def parse_fixed_time_ms(option: str, text: str) -> int:
     is_naive = False
     with contextlib.suppress(ValueError):
         is_naive = datetime.fromisoformat(text).tzinfo is None
-    # A number alone may look like a date without dashes, and is milliseconds.
+    # Digits alone are milliseconds, even if they look like a date without dashes.
     if text[:1] in ("-", "+") or (is_naive and whole_number(text, OFFSET_MAX) is None):
         what = "with its zone" if is_naive else "itself"
         raise BadPlace(
             f"invalid {option} {text!r}: write the time {what}, such as 2026-11-22T08:00Z, so that "
             "the same command means the same when it is started again"
         )
-    # Only a time that counts from now would need it.
+    # The clock is not needed: the time does not count from now.
     return parse_time_ms(text, now_wall_ms=0)

@@ -59,14 +59,14 @@ Forms of keys and values: text, hex, base64, int8 to int64, uint8 to uint64, flo
 (big-endian), and kcat's pack strings, such as '<iq' or 'hs'.
 """
 
-# What a batch may grow to: the command is for throughput, a library's default is for latency.
+# Largest batch: the command is for throughput, the client's default is for latency.
 BATCH_BYTES: Final = 128 * 1024
 
-# The broker's `max.message.bytes` decides what is too large, not a limit of ours.
+# Limit of the client: large enough that the broker's `max.message.bytes` decides.
 REQUEST_BYTES_MAX: Final = 32 * 1024 * 1024
 BUFFER_BYTES: Final = 64 * 1024 * 1024
 
-# How long a record waits for room before somebody looks whether there is progress at all.
+# Time that a record waits for room before the command checks whether there is progress.
 BLOCK_MS: Final = 500
 
 
@@ -78,12 +78,12 @@ class _Input(NamedTuple):
     from_csv: bool
     layout: str | None
     key_column: str | None
-    # As it was typed; None if it was not.
+    # Delimiter as it was typed; None if the user gave none.
     delimiter: str | None
 
     @property
     def names(self) -> list[str]:
-        """The options that say so."""
+        """The options that chose this kind of input."""
         given = {
             "--whole": self.whole,
             "--json": self.from_json,
@@ -246,7 +246,7 @@ def _send(
 
 
 def _patience_seconds(timeout: float, producer: Producer) -> float:
-    """Return how long to wait: without a word about it, for a broker that restarts."""
+    """Return how long to wait; by default long enough for a broker that restarts."""
     source = click.get_current_context().get_parameter_source("timeout")
     if source is ParameterSource.DEFAULT:
         return producer.settings.delivery_timeout_ms / 1000
@@ -254,7 +254,7 @@ def _patience_seconds(timeout: float, producer: Producer) -> float:
 
 
 def _size_of(sources: list[InputSource]) -> int:
-    """Bytes of all inputs; 0 if one of them has no size that is known."""
+    """Return the bytes of all inputs; 0 if the size of one is not known."""
     sizes = [source.size for source in sources]
     return sum(sizes) if all(sizes) else 0
 
@@ -263,7 +263,7 @@ def _size_of(sources: list[InputSource]) -> int:
 
 
 def _input(options: dict[str, Any], *, tee: bool) -> _Input:
-    """Return how the input is read; options that cannot go together are wrong usage."""
+    """Return how the input is read; options that exclude each other are wrong usage."""
     delimiter = options["delimiter"]
     context = click.get_current_context()
     is_typed = context.get_parameter_source("delimiter") is not ParameterSource.DEFAULT
@@ -342,7 +342,7 @@ def _shape(options: dict[str, Any]) -> Shape:
 
 
 def _headers(given: tuple[str, ...]) -> list[tuple[str, bytes | None]]:
-    """Names are UTF-8, values any bytes; a name may come twice."""
+    """Parse headers: names are UTF-8, values any bytes; a name may come twice."""
     found: list[tuple[str, bytes | None]] = []
     for one in given:
         for name, text in key_values([one], "header").items():

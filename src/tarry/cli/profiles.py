@@ -32,7 +32,7 @@ from tarry.cli.guesses import did_you_mean
 FILE_VARIABLE: Final = "TARRY_PROFILES"
 PLACE: Final = Path("tarry") / "config.toml"
 
-# Where the settings of the chosen profile wait for the client that is made.
+# Key of click's context under which the settings of the chosen profile wait for the client.
 _META_KEY: Final = "tarry.profile.client"
 
 KEYS: Final = ("bootstrap-server", "timeout", "client")
@@ -43,7 +43,7 @@ class BadConfiguration(TarryError):
 
 
 class Profile(NamedTuple):
-    """Content of a profile; None and nothing: it does not say."""
+    """Content of a profile; None, or an empty mapping, for what the profile does not set."""
 
     name: str
     bootstrap: str | None
@@ -52,7 +52,7 @@ class Profile(NamedTuple):
 
 
 class Configuration(NamedTuple):
-    """The file's profiles in its order, and which is used when none is named."""
+    """Profiles in the order of the file, and the one that is used when none is named."""
 
     path: Path
     profiles: dict[str, Profile]
@@ -65,7 +65,7 @@ def configuration_path(environment: Mapping[str, str] = os.environ) -> Path:
     if named:
         return Path(named)
     home = environment.get("XDG_CONFIG_HOME")
-    # The XDG specification has relative paths ignored.
+    # Ignore a relative path, as the XDG specification demands.
     if home and Path(home).is_absolute():
         return Path(home) / PLACE
     return Path(environment.get("HOME") or "~").expanduser() / ".config" / PLACE
@@ -94,7 +94,7 @@ def load(path: Path) -> Configuration | None:
 
 
 class _Reader:
-    """Checks what was parsed, and finds the lines that its complaints name."""
+    """Reader of the parsed file: checks it, and finds the lines that its errors name."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path = path
@@ -146,7 +146,7 @@ class _Reader:
         found: dict[str, str | int | bool] = {}
         for key, value in table.items():
             if not isinstance(value, str | int):
-                # An unquoted request.timeout.ms is a table in a table to TOML.
+                # TOML reads an unquoted request.timeout.ms as a table in a table.
                 hint = f'; write "{key}...." in quotes' if isinstance(value, dict) else ""
                 raise self._wrong(where, key, f"has to be text, a number, true or false{hint}")
             if key not in CLIENT_SETTINGS:
@@ -206,7 +206,7 @@ def find(name: str | None) -> Profile | None:
 
 
 def use_profile(context: click.Context, parameter: click.Parameter, name: str | None) -> None:
-    """Have the profile's values be the defaults of the command, below what is given to it."""
+    """Make the profile's values the defaults of the command's options."""
     try:
         profile = find(name or None)
     except BadConfiguration as error:

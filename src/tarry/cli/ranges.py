@@ -15,7 +15,7 @@ DOTS = ".."
 
 
 class Range(NamedTuple):
-    """Range from where and up to where; None: up to the end."""
+    """Range of a partition from `start` to `end`; an end of None is the partition's end."""
 
     start: Place
     end: Place | None = None
@@ -30,7 +30,7 @@ class Ranges(NamedTuple):
 
 
 def parse_ranges(text: str, now_wall_ms: int) -> Ranges:
-    """`end`, `100..200`, or `0=100..200,2=-5` for single partitions."""
+    """Parse `end`, `100..200`, or `0=100..200,2=-5` for single partitions."""
     if "=" not in text:
         return Ranges(parse_range(text, now_wall_ms), {})
     single: dict[int, Range] = {}
@@ -44,7 +44,7 @@ def parse_ranges(text: str, now_wall_ms: int) -> Ranges:
 
 
 def parse_range(text: str, now_wall_ms: int) -> Range:
-    """`100`, `100..200`, `..200` or `100..`."""
+    """Parse `100`, `100..200`, `..200` or `100..`."""
     start, dots, end = text.partition(DOTS)
     if not dots:
         return Range(parse_place(text, now_wall_ms))

@@ -20,11 +20,11 @@ from tarry.cli.trouble import Trouble
 from tarry.client import Consumer, RecordGroup, TypedRecord
 from tarry.records.record import Record
 
-# One poll's wait; Ctrl-C and the end of the patience are looked at in between.
+# Time-out of one poll: Ctrl-C and the limit of time are checked between polls.
 POLL_SECONDS: Final = 0.5
 POLL_RECORDS_MAX: Final = 10_000
 
-# A command that is over sooner shows no progress.
+# Time after which progress is shown: a shorter command shows none.
 PROGRESS_SECONDS: Final = 1.0
 
 
@@ -46,7 +46,7 @@ class Output(NamedTuple):
     stream: IO[bytes]
     renderer: Renderer | PlainRenderer
     search: Search | None = None
-    # Goes out before the first record, such as the header row of CSV.
+    # Bytes that are written before the first record, such as the header row of CSV.
     head: bytes = b""
 
 
@@ -65,13 +65,13 @@ class Reading:
         self.seen = 0
         self._trouble = Trouble()
         self._progress = ReadingProgress(output)
-        # The offset at which a partition is done; without one it goes on for ever.
+        # Offset at which a partition is done; a partition without one is read without end.
         self._bounds: dict[TopicPartition, int] = {}
         self._begins: dict[TopicPartition, int] = {}
         self._ends: dict[TopicPartition, int] = {}
-        # The time at which whoever follows stops, until it has come.
+        # Time at which reading with `follow` stops; None without one, or when it has come.
         self._until_ms: int | None = None
-        # Ends that the user gave.
+        # End offsets that the user gave.
         self._own_ends: dict[TopicPartition, int] = {}
 
     # --- From where
@@ -130,7 +130,7 @@ class Reading:
         patience_ends = time.monotonic() + self.timeout
         try:
             while open_places and (limits.count_max is None or self.printed < limits.count_max):
-                # Looked at first: what was written before that time is there for this poll.
+                # Read the clock before the poll: the poll gets all records written before that.
                 is_time_over = self._is_time_over()
                 groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
                 for group in groups:
@@ -150,7 +150,7 @@ class Reading:
             self._progress.clear()
 
     def _look(self) -> None:
-        """Tell trouble, or else how far it has come."""
+        """Report trouble if there is any; otherwise show the progress."""
         trouble = self.consumer.trouble
         if trouble:
             self._progress.clear()
@@ -159,7 +159,7 @@ class Reading:
             self._progress.show(self.seen, self.printed, self._share)
 
     def _share(self) -> float | None:
-        """Return the share of what is to be read that was read; None if there is no end."""
+        """Return the share of the records that is read by now; None if there is no end."""
         if len(self._bounds) < len(self.places):
             return None
         whole = sum(max(self._bounds[place] - self._begins[place], 0) for place in self.places)
@@ -173,7 +173,7 @@ class Reading:
         if not limits.follow:
             self._bounds = dict(self._ends)
         for place, offset in self._own_ends.items():
-            # Whoever does not follow ends at the end of now, whatever else was said.
+            # Without `follow`, reading stops at the present end, even if a later one was given.
             self._bounds[place] = min(offset, self._bounds.get(place, offset))
         if limits.until_ms is not None:
             self._until_ms = limits.until_ms
@@ -186,7 +186,7 @@ class Reading:
         return self._until_ms is not None and time.time() * 1000 >= self._until_ms
 
     def _end_at_time(self) -> None:
-        """End where the records of the time begin that was to come, and has come."""
+        """Set the ends to the first offsets of the given time, which has come now."""
         assert self._until_ms is not None
         left = [place for place in self.places if place not in self._bounds]
         times = dict.fromkeys(left, self._until_ms)
@@ -291,7 +291,7 @@ def chosen_records(
     """Choose records below the offset `bound` in which the search finds something, so many at
     most.
     """
-    # Without codecs they are records of bytes.
+    # A consumer without codecs returns records of bytes.
     records = cast("list[Record]", taken)
     if bound is not None and records[-1].offset >= bound:
         records = [record for record in records if record.offset < bound]
@@ -301,6 +301,6 @@ def chosen_records(
     if count_max is None or len(found) < count_max:
         return Chosen(found, len(records), records[-1].offset + 1)
     found = found[:count_max]
-    # What stands behind the last one that is printed is left to the next run.
+    # Records behind the last printed one are left to the next run.
     next_offset = found[-1].offset + 1
     return Chosen(found, sum(record.offset < next_offset for record in records), next_offset)

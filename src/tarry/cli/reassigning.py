@@ -16,7 +16,7 @@ from tarry.cli.tables import complain, count_of, print_json, print_table
 if TYPE_CHECKING:
     from tarry.client import Admin, ClientError
 
-# So many partitions are asked for at once.
+# Partitions of one request, at most.
 PARTITIONS_PER_REQUEST: Final = 1_000
 
 
@@ -34,7 +34,7 @@ class Moves:
         self.left: dict[TopicPartition, None] = {}
 
     def begin(self, admin: Admin, timeout: float) -> None:
-        """Ask for all of them."""
+        """Request all moves."""
         places = list(self.targets)
         for first in range(0, len(places), PARTITIONS_PER_REQUEST):
             asked = {
@@ -48,7 +48,7 @@ class Moves:
         self.left = {place: None for place in places if place not in self.errors}
 
     def wait(self, admin: Admin, timeout: float, limit_s: float) -> None:
-        """Wait until none of them is under way."""
+        """Wait until none of the moves is under way."""
         from tarry.client import ClientError
 
         def look() -> list[str]:
@@ -78,7 +78,7 @@ class Moves:
             sys.exit(EXIT_FAILED)
 
     def check_done(self) -> None:
-        """Exit 1 if one is still under way."""
+        """Exit 1 if a move is still under way."""
         if self.left:
             complain(
                 f"{count_of(len(self.left), 'partition')} still under way; they go on by "

@@ -8,7 +8,7 @@ from typing import Final
 from tarry.cli.input import InputRecord, InputSource, read_pieces
 
 Look = Callable[[], None]
-# Reads all records of one input.
+# Function that reads all records of one input.
 RecordReader = Callable[[InputSource, Look], Iterator[InputRecord]]
 
 NEWLINE: Final = b"\n"
@@ -24,7 +24,7 @@ def _lines(source: InputSource, delimiter: bytes, look: Look) -> Iterator[tuple[
 
 
 def json_reader() -> RecordReader:
-    """Objects of JSON, a line each."""
+    """Return a reader of JSON objects, one a line."""
     from tarry.cli.records_json import objects_of, record_of_json
 
     def read(source: InputSource, look: Look) -> Iterator[InputRecord]:
@@ -35,7 +35,7 @@ def json_reader() -> RecordReader:
 
 
 def csv_reader(key_column: str | None) -> RecordReader:
-    """Rows of CSV; each file has a header row of its own."""
+    """Return a reader of CSV rows; each file has a header row of its own."""
     from tarry.cli.records_csv import header_of, record_of_row, rows_of
 
     def read(source: InputSource, look: Look) -> Iterator[InputRecord]:
@@ -51,7 +51,7 @@ def csv_reader(key_column: str | None) -> RecordReader:
 
 
 def template_reader(layout: str, delimiter: bytes) -> RecordReader:
-    """Lines whose parts a template names."""
+    """Return a reader of lines whose parts a template names."""
     from tarry.cli.template import Template
 
     template = Template(layout)

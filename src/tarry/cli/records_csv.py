@@ -21,10 +21,10 @@ from tarry.records.record import Record
 
 COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
-# One byte is one character, whatever the bytes are.
+# Encoding in which any byte is one character.
 BYTES: Final = "latin-1"
 
-# The library's own limit of 128 KiB is below what a record may hold.
+# Longest field: the default of the csv module, 128 KiB, is less than a record may have.
 FIELD_CHARACTERS_MAX: Final = 2**31 - 1
 
 Row = tuple[int, list[str]]
@@ -110,8 +110,8 @@ class _Lines:
 
 
 def header_of(row: list[str], where: str, key_column: str | None) -> Header:
-    """Read the header row; refuses what would be taken for something else than it is."""
-    # Excel writes a byte order mark.
+    """Read the header row; refuse names of columns that would be misunderstood."""
+    # Remove the byte order mark that Excel writes.
     names = [_utf8(name, where) for name in row]
     names[0] = names[0].removeprefix("\ufeff")
     for name in names:

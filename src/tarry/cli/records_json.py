@@ -24,13 +24,13 @@ from tarry.cli.units import OFFSET_MAX, PARTITION_MAX
 
 Headers = list[tuple[str, bytes | None]]
 
-# Fields that say where a record was, or what was printed beside it; they do no harm.
+# Fields that are ignored: the place that a printed record had, and its sizes.
 IGNORED: Final = ("offset", "tstype", "broker", "value_size", "key_size", "time")
 OURS: Final = ("value", "value_base64", "key", "key_base64", "headers", "timestamp")
 KCATS: Final = ("payload", "ts")
 KNOWN: Final = (*OURS, *KCATS, "topic", "partition", *IGNORED)
 
-# kcat prints it for the time of a record that has none.
+# Timestamp that kcat prints for a record without a time.
 NO_TIME: Final = -1
 
 
@@ -140,7 +140,7 @@ def _headers(given: object) -> Headers:
 
 
 def _flat_headers(given: list[Any]) -> Headers:
-    """kcat's: names and values in turn."""
+    """Read kcat's headers: names and values in turn."""
     if len(given) % 2 or None in given[::2]:
         raise ValueError("headers as a plain list are name, value, name, value, and one is missing")
     return [

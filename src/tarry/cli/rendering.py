@@ -11,7 +11,7 @@ from tarry.records.record import Record
 class Unprintable(TarryError):
     """A key or value that does not have the form that the options say; names the record.
 
-    `before` is what the records in front of it became."""
+    `before` are the rendered records in front of it."""
 
     def __init__(self, sentence: str, before: bytes) -> None:
         super().__init__(sentence)

@@ -1,7 +1,7 @@
 """Plans of which brokers get which partitions: pure, and with few moves.
 
-A replica that may stay stays.  New ones go to the brokers that have least, in a rack that the
-partition does not have yet if there is one.
+A replica stays where it is if it may.  New replicas go to the brokers with the fewest ones, in a
+rack that the partition does not have yet if there is one.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from tarry.cli.tables import count_of
 
 Replicas = dict[TopicPartition, list[int]]
 
-# Rounds over all partitions until nothing moves; few are enough.
+# Rounds over all partitions, at most: after a few nothing moves any more.
 _ROUNDS_MAX: Final = 8
 
 
@@ -31,8 +31,8 @@ def drained(
 ) -> Replicas:
     """Return the new replicas of each partition that has some on a broker that leaves.
 
-    `racks`: of the brokers that may get replicas.  Who stays keeps its place in the order, so that
-    leaders move only from who leaves.
+    `racks` are those of the brokers that may get replicas.  A replica that stays keeps its place in
+    the order, so that only the leaders on leaving brokers move.
     """
     gone = dict.fromkeys(leaving)
     counts = {broker_id: 0 for broker_id in racks if broker_id not in gone}
@@ -130,7 +130,7 @@ def _better(
 
 
 def _level_leaders(plan: Replicas) -> None:
-    """Have each broker be the first replica of about as many partitions."""
+    """Level out for how many partitions each broker is the first replica."""
     leads: dict[int, int] = {}
     for target in plan.values():
         for broker_id in target:

@@ -1,4 +1,4 @@
-"""Ends of commands of the client: in a sentence, and quietly when nobody listens any more.
+"""Ends of the client's commands: errors as one sentence, silence if the reader of stdout is gone.
 
 Exit codes: 0 done, 1 the cluster or the data said no, 2 wrong usage, 130 interrupted, 143
 terminated.
@@ -26,7 +26,7 @@ from tarry.cli.units import Seconds
 if TYPE_CHECKING:
     from tarry.client import Admin
 
-# What other modules of commands take from here.
+# Names that other modules of commands import from here.
 __all__ = ["Seconds", "forget_stdout"]
 
 EXIT_FAILED: Final = 1
@@ -46,7 +46,8 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Errors of the client become one line on stderr; a closed pipe and Ctrl-C become nothing."""
+    """Wrap a command: an error of the client becomes a line on stderr, a closed pipe and Ctrl-C
+    become nothing."""
 
     @functools.wraps(command)
     def run(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
@@ -72,7 +73,7 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
         except ImportError as error:
             if error.name is not None:
                 raise
-            # Raised by our own code: a sentence about what to install.
+            # Our own code raises it, with a sentence about the package to install.
             fail(str(error))
         except OSError as error:
             if error.filename is None:
@@ -96,21 +97,21 @@ def _check_texts() -> None:
 
 
 def _is_utf8(text: str) -> bool:
-    # What is not comes from the system as lone surrogates.
+    # The system hands bytes that are no UTF-8 over as lone surrogates.
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Terminated(KeyboardInterrupt):
-    """SIGTERM, where it ends what runs as Ctrl-C does."""
+    """SIGTERM as an exception, where it ends a command in the way that Ctrl-C does."""
 
 
 @contextmanager
 def orderly_sigterm() -> Iterator[None]:
-    """Take SIGTERM for Ctrl-C inside, for what must not just vanish; a second one ends it at
-    once.
+    """Handle SIGTERM like Ctrl-C inside, so that a command can end in order; a second SIGTERM ends
+    the process at once.
     """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
-        # Ignored by whoever started us, or ours already.
+        # The parent process has SIGTERM ignored, or the handler is set already.
         yield
         return
     signal.signal(signal.SIGTERM, _terminate)
@@ -130,7 +131,7 @@ def fail(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
     sys.exit(code)
 
 
-# Longer than any first sentence of a command: the library would cut them at 45 characters.
+# Longest first sentence of a command in a help; click would cut it at 45 characters.
 SENTENCE_CHARACTERS_MAX: Final = 200
 
 
@@ -219,7 +220,7 @@ class Cluster:
         self.timeout = timeout
 
     def admin(self) -> Admin:
-        # Loaded here, because a wrong call and a --help need no client.
+        # Import the client here: a wrong call and a --help need none.
         from tarry.cli.status_line import Waiting
         from tarry.client import Admin
 
@@ -251,7 +252,7 @@ yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for conf
 
 
 def check_can_ask(question: str, *, yes: bool) -> None:
-    """Fail before anything is done if a question would have nobody to answer it."""
+    """Fail before anything is done if a question will be needed and no terminal can answer it."""
     if not yes and not sys.stdin.isatty():
         fail(f"cannot ask without a terminal: {question} Add --yes to do it", EXIT_USAGE)
 

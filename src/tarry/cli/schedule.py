@@ -35,7 +35,7 @@ from tarry.cli.units import PARTITION_MAX, Count
 if TYPE_CHECKING:
     from tarry.client import ScheduledRecords, SchedulePage
 
-# Entries that one question asks for, and rows of one table.
+# Entries of one request, and rows of one table.
 PAGE_ENTRIES: Final = 1_000
 
 EXAMPLES: Final = """
@@ -145,7 +145,7 @@ def list_command(
 
 
 def _pages(ask: Callable[[Any, int], SchedulePage], limit: int | None) -> Iterator[SchedulePage]:
-    """Ask for page after page, until there are so many entries."""
+    """Request page after page, until there are `limit` entries."""
     after = None
     left = limit
     while left is None or left > 0:

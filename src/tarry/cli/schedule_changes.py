@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class ScheduleName(NamedTuple):
-    """Name of what waits: an id, or a partition and an s-offset."""
+    """Name of a waiting entry: an id, or a partition and an s-offset."""
 
     schedule_id: str | None
     partition: int | None = None
@@ -33,7 +33,7 @@ class ScheduleName(NamedTuple):
 
 
 def naming(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the arguments that name what waits, by ids or by places; the command gets `names`."""
+    """Add the arguments that name waiting entries, by ids or places; the command gets `names`."""
 
     @click.argument("topic")
     @click.argument("ids", nargs=-1, metavar="[ID]...")
@@ -62,7 +62,7 @@ def naming(command: Callable[..., None]) -> Callable[..., None]:
 def _names_of(
     ids: tuple[str, ...], places: tuple[str, ...], partition: int | None
 ) -> list[ScheduleName]:
-    """Return what is named; nothing is wrong usage."""
+    """Return the named entries; to name none is wrong usage."""
     names = [ScheduleName(one, partition) for one in ids]
     for place in places:
         index, colon, s_offset = place.partition(":")
@@ -156,7 +156,7 @@ def _change(
     done_text: str = "",
     as_json: bool,
 ) -> None:
-    """Change one after the other; tell the outcome of each, and exit 1 unless all are done."""
+    """Change entries one after the other; print each outcome, and exit 1 unless all are done."""
     from tarry.client import BrokerError, SchedulingUnsupported, UnknownTopic
 
     rows: list[dict[str, object]] = []

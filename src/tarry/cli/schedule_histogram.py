@@ -15,13 +15,13 @@ from tarry.cli.units import size_text
 if TYPE_CHECKING:
     from tarry.client import Admin, ScheduleBucket, ScheduleTotals
 
-# Columns of a line into a pipe, and of the longest bar at least.
+# Columns of a line that goes into a pipe, and least columns of the longest bar.
 PIPE_COLUMNS: Final = 100
 BAR_COLUMNS_MIN: Final = 10
 
 BUCKETS_MAX: Final = 1_000
 
-# Widths of buckets that people read well.
+# Round widths of buckets, from which one is chosen.
 STEPS_MS: Final = (
     *(1, 2, 5, 10, 20, 50, 100, 200, 500),
     *(seconds * 1_000 for seconds in (1, 2, 5, 10, 15, 30)),
@@ -37,7 +37,7 @@ Examples:
   tarry schedule histogram reminders --to +1h -n 60   the next hour, minute by minute
 """
 
-# Eighths of a column.
+# Bars of 0 to 8 eighths of a column.
 EIGHTHS: Final = " ▏▎▍▌▋▊▉█"
 
 
@@ -139,7 +139,7 @@ def lines_of(buckets: list[ScheduleBucket], columns: int) -> list[str]:
 
 
 def bar_of(count: int, most: int, columns: int) -> str:
-    """Draw a bar; what is there at all is seen."""
+    """Draw a bar, which is visible for any count but 0."""
     if not count:
         return ""
     eighths = max(count * columns * 8 // most, 1)

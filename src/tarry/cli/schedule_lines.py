@@ -35,7 +35,7 @@ DUE_MS_MAX: Final = 253_402_300_799_999
 
 
 class LoadedLine(NamedTuple):
-    """Line of the input: a record with its headers, or why it is none."""
+    """Line of the input: a record with its headers, or the reason why it is not valid."""
 
     number: int
     record: InputRecord | None
@@ -157,7 +157,7 @@ def _where(number: int) -> str:
 
 
 def _reason(error: Exception, number: int) -> str:
-    """Return the sentence without the line, which is told beside it."""
+    """Return the sentence without the number of the line, which is printed beside it."""
     return str(error).removeprefix(f"{_where(number)}: ")
 
 

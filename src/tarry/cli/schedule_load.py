@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from tarry.cli.schedule_lines import LoadedLine
     from tarry.client import Producer, Receipt
 
-# Bad lines that are told; the rest is counted.
+# Bad lines that are printed, at most; further ones are counted.
 TOLD_MAX: Final = 20
 
 # Bytes of standard input that are kept in memory; a longer input is kept in a file meanwhile.
@@ -137,7 +137,7 @@ def _check_topic(cluster: Cluster, topic: str) -> None:
 
 
 class _Deliveries:
-    """Count of what was acknowledged, and the lines that were not."""
+    """Count of acknowledged records, and the lines whose records were not acknowledged."""
 
     def __init__(self) -> None:
         self.sent = 0

@@ -45,7 +45,7 @@ def _compiled(text: str | None) -> re.Pattern[bytes] | None:
     if text is None:
         return None
     try:
-        # The bytes of the command line: a search is in bytes, whatever the encoding.
+        # Search for the bytes of the command line, whatever the encoding is.
         return re.compile(os.fsencode(text))
     except re.error as error:
         raise BadPattern(f"invalid pattern {text!r}: {error}") from None

@@ -19,13 +19,13 @@ from tarry.cli.tables import count_of
 from tarry.client import HeadersGiven, Producer
 from tarry.client.errors import BufferFull, DeliveryTimedOut, UnknownTopic
 
-# Ctrl-C sends what was read, but does not wait for a cluster that is gone.
+# Time that sending goes on after Ctrl-C: a cluster that is gone is not waited for.
 FLUSH_SECONDS_INTERRUPTED: Final = 5.0
 
-# How often somebody looks whether records get out.
+# Time between two checks whether records are acknowledged.
 LOOK_SECONDS: Final = 0.5
 
-# A command that is over sooner shows no progress.
+# Time after which progress is shown: a shorter command shows none.
 PROGRESS_SECONDS: Final = 1.0
 
 
@@ -38,7 +38,7 @@ class RecordTarget(NamedTuple):
 
     topic: str
     partition: int | None = None
-    # A record that names its own topic or partition goes there.
+    # True if a record that names a topic or partition is sent there.
     keeps_places: bool = False
     key_form: Form | None = None
     value_form: Form | None = None
@@ -53,7 +53,7 @@ class RecordTarget(NamedTuple):
 
     @property
     def is_plain(self) -> bool:
-        """Records go there as they are."""
+        """True if records are sent as they are."""
         return self.key_form is None and self.value_form is None
 
 
@@ -78,9 +78,9 @@ class Sending:
         self.count = 0
         self.size = 0
         self.seconds = 0.0
-        # Bytes of the input and how many of them were read, where all of it is in files.
+        # Bytes of the input, if all of it is in files, else 0; and how many of them were read.
         self.size_max = 0
-        # What is typed, or copied to the same terminal, leaves no place for a line.
+        # Show no line where the input is typed or copied: they use the same terminal.
         has_line = not quiet and not tee and not sys.stdin.isatty()
         self._line = StatusLine() if has_line else None
         self._started = time.monotonic()
@@ -109,7 +109,7 @@ class Sending:
         except TarryError as error:
             failure = failure or error
         except KeyboardInterrupt:
-            # The second one: nothing is waited for any more.
+            # A second Ctrl-C: do not wait any more.
             self.producer.abort()
             failure = failure or SendingFailed("interrupted before all records were acknowledged")
         finally:
@@ -144,7 +144,7 @@ class Sending:
                 return
 
     def look(self) -> None:
-        """Tell why nothing gets out; give up when that has lasted too long."""
+        """Report trouble if no records are acknowledged; give up when it has lasted too long."""
         producer = self.producer
         try:
             if self.patience.look(
@@ -156,7 +156,7 @@ class Sending:
                 return
         except DeliveryTimedOut:
             self._has_given_up = True
-            # Closing would wait again.
+            # Abort: a close would wait once more.
             producer.abort()
             raise
         self._show_progress()
@@ -168,7 +168,7 @@ class Sending:
             return
         text = f"{count_of(self.count, 'record')}, {self.size / 1e6:,.1f} MB"
         if self.size_max:
-            # Delimiters are no part of the records, so this is a little less than was read.
+            # The share is a little too small: delimiters are not counted as read.
             text += f", {min(self.size / self.size_max, 1):.0%}"
         line.show(f"{text}, {self.producer.acknowledged:,} acknowledged")
 

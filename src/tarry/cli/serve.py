@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tarry.cli")
 
-# The address that the other commands take without being told.
+# Address that the other commands use by default.
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
-# What a first try is better off with.
+# Settings that suit a first try better than the defaults.
 QUICK_START: Final = ["group.initial.rebalance.delay.ms=0"]
 
 EXAMPLES: Final = """\b
@@ -74,7 +74,7 @@ def serve(config_path: str | None, assignments: Sequence[str], quick_start: bool
         )
 
     settings = load()
-    # Heavy, and not needed to refuse a wrong setting.
+    # Import the runtime here: it is heavy, and not needed to refuse a wrong setting.
     from tarry.runtime import serve as runtime
     from tarry.runtime.log_lines import install_lines
 
@@ -122,7 +122,7 @@ def announce(settings: Settings, *, with_hints: bool) -> None:
         f"  echo hello | tarry produce{server} later --timestamp +10s\n"
         f"  tarry consume{server} later --follow"
     )
-    # In one write: whoever waits for the first line may read no further.
+    # Write it at once: a program that waits for the first line may stop reading then.
     click.echo(f"Tarry is ready at {address}{hints if with_hints else ''}")
     logger.info("data in %s, %s form", os.path.abspath(settings.log_directory), tarry.FORM)
     if tarry.FORM != "compiled" and tarry.FORM_REASON != "TARRY_PURE is set":

@@ -25,8 +25,8 @@ Examples:
   tarry simulate --workload cluster-groups --seeds 1..300 --jobs 2
 """
 
-# The keys of SETTINGS and WORKLOADS in tarry.simulation.run, which is not loaded before it is
-# needed.
+# Keys of SETTINGS and WORKLOADS in tarry.simulation.run, repeated here: that module is imported
+# only when a run begins.
 _OF_ONE_TROUBLE = (
     "cluster-disks",
     "cluster-hour",
@@ -47,7 +47,7 @@ WORKLOADS = (
     *_OF_ONE_TROUBLE,
 )
 
-# A seed, what went wrong with it, and how often each kind of fault came.
+# Seed, the failure that it found, and how often each kind of fault happened.
 _Outcome = tuple[int, str, dict[str, int]]
 
 

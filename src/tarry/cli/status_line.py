@@ -1,6 +1,6 @@
-"""Status line: one line on stderr that is written again and again, and taken away at the end.
+"""Status line: one line on stderr that is written again and again, and cleared at the end.
 
-On a terminal only; elsewhere nothing is shown but what is said once.
+The line is shown on a terminal only; elsewhere only single messages are printed.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Final
 
 from tarry.cli.tables import complain, escaped
 
-# As terminals take it: to the first column, and nothing behind it.
+# Escape sequence that moves the cursor to the first column and clears the line.
 _CLEAR: Final = "\r\x1b[K"
 
-# How often a line may change; a terminal far away is slow.
+# Time between two changes of the line, at least: a remote terminal is slow.
 _PAUSE_SECONDS: Final = 0.1
 
 
@@ -29,14 +29,14 @@ class StatusLine:
 
     @property
     def is_live(self) -> bool:
-        """True if a person sees it."""
+        """True if the line is shown, on a terminal."""
         return sys.stderr.isatty()
 
     def show(self, text: str) -> None:
         now = self._clock()
         if not self.is_live or now - self._shown_at < _PAUSE_SECONDS:
             return
-        # Loaded here, because hardly any command shows a line, and it takes 10 ms.
+        # Import it here: it takes 10 ms, and hardly any command shows a line.
         import shutil
 
         self._shown_at = now
@@ -55,14 +55,14 @@ class StatusLine:
             sys.stderr.flush()
 
 
-# How long a command may wait in silence: with trouble, and without any that is known.
+# Time that a command may wait in silence, with known trouble and without.
 TROUBLE_SECONDS: Final = 0.5
 QUIET_SECONDS: Final = 2.0
 
 
 class Waiting:
-    """Says what a command waits for, soon: a line that counts on a terminal, else a line a
-    trouble."""
+    """Report of what a command waits for: on a terminal a line that counts the seconds, elsewhere
+    one line for each trouble."""
 
     def __init__(self, address: str, clock: Callable[[], float] = time.monotonic) -> None:
         self._address = address

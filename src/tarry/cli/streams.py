@@ -22,16 +22,16 @@ _OUTPUT_GONE: Final = (*_FULL, errno.EIO, errno.EBADF)
 
 
 class ClosedStream(TarryError):
-    """The command needs a stream that whoever started it has closed."""
+    """The command needs a stream that its parent process has closed."""
 
 
 def prepare_streams() -> None:
-    """Have three streams that can be used; what cannot be encoded is written as an escape."""
+    """Make the three streams usable; characters that cannot be encoded are written as escapes."""
     for handle in (0, 1, 2):
         try:
             os.fstat(handle)
         except OSError:
-            # The lowest free descriptor, which is this one.
+            # The system opens the lowest free descriptor, which is the closed one.
             os.open(os.devnull, os.O_RDONLY if handle == 0 else os.O_WRONLY)
     # The interpreter has None where a descriptor was closed.
     if sys.stdin is None:
@@ -74,7 +74,7 @@ def forget_stdout() -> None:
 
 
 def sentence_of(error: OSError) -> str:
-    """Return what the system refused, in a sentence for the user."""
+    """Return a sentence for the user about an error of the system."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     if error.filename is not None:
         name = error.filename

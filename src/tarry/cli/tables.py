@@ -19,7 +19,7 @@ import click
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns by width; those of numbers, or of none (`-`, `?`), stand to the right."""
+    """Print columns of fitting widths; numbers, and `-` or `?` for none, are aligned right."""
     cells = [[_shown(cell) for cell in row] for row in rows]
     widths = [len(title) for title in titles]
     for row in cells:
@@ -86,7 +86,7 @@ class SizeCell(str):
 
 # Control characters, those beyond ASCII too, and what turns the direction of a line.
 _OBEYED: Final = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-# The same in a sentence, which may have lines.
+# Control characters that are escaped in a sentence, which may have tabs and newlines.
 _OBEYED_IN_LINES: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 
@@ -120,7 +120,7 @@ def _escape(found: re.Match[str]) -> str:
 
 
 class StyledCell(str):
-    """A cell with colours of ours, in which all else is printable."""
+    """A cell with colours of our own, and with escapes for all other control characters."""
 
     __slots__ = ()
 
@@ -156,7 +156,7 @@ def _styled(text: str, *, colour: str | None = None, bold: bool | None = None) -
 
 
 def print_json(value: object) -> None:
-    # Loaded here, because help and tables do not need it.
+    # Import it here: help and tables do not need it.
     import msgspec
 
     text = msgspec.json.format(msgspec.json.encode(value), indent=2)

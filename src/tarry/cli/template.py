@@ -19,7 +19,8 @@ from tarry.cli.records_csv import headers_of
 from tarry.cli.units import PARTITION_MAX, whole_number
 
 LETTERS: Final = "%t topic, %p partition, %T timestamp, %k key, %s value, %h headers"
-# What a record gets from the broker: read, so that a printed line can be sent, and left alone.
+# Letters of parts that the broker sets: they are read, so that a printed line can be sent again,
+# and ignored.
 LEFT_ALONE: Final = "oKS"
 TAKEN: Final = "tpTksh" + LEFT_ALONE
 
@@ -32,7 +33,7 @@ class Template:
         if "s" not in letters and "k" not in letters:
             raise BadFormat(f"the format {text!r} takes no key or value; there are {LETTERS}")
         self._letters = letters
-        # A newline at the end is what a printed record ends with.
+        # A newline at the end of the template is the delimiter behind a printed record.
         self.delimiter = b""
         if literals[-1].endswith(b"\n"):
             self.delimiter = b"\n"
@@ -60,7 +61,7 @@ class Template:
 
 
 def _parse(text: str) -> tuple[list[bytes], str]:
-    """Return what stands around the letters, and the letters."""
+    """Return the texts around the letters, and the letters."""
     literals = [bytearray()]
     letters = ""
     position = 0

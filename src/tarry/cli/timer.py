@@ -9,7 +9,7 @@ import click
 from tarry.cli.running import EXIT_FAILED, GuessingGroup, fail, quietly
 
 DUE_IN_MS: Final = 445
-# A hundred years: as long a number as the picture has room for.
+# Longest time, a hundred years: the picture has no room for longer numbers.
 TIME_MS_MAX: Final = 3_155_760_000_000
 
 EXAMPLES: Final = """\b

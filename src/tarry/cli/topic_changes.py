@@ -249,7 +249,7 @@ def _indexes(topic: Topic, only: list[int] | None, single: dict[int, Place]) -> 
 
 
 class _Deletion:
-    """Deletion of records: the offsets before, and what came of it."""
+    """Deletion of records: the first offsets before it, and the outcome of each partition."""
 
     def __init__(self, admin: Admin, topic: str, timeout: float) -> None:
         self.admin = admin
@@ -272,7 +272,7 @@ class _Deletion:
             if (topic, index) not in ends:
                 fail(f"the offsets of {topic} [{index}] are not known: it may be without a leader")
         offsets = {
-            # The end is a number too: what comes meanwhile stays.
+            # Send the end as an offset: records that come meanwhile stay.
             at: place.offset(self.begins[at], ends[at], found.get(at, -1))
             for at, place in places.items()
         }

@@ -19,7 +19,7 @@ from tarry.cli.running import fail
 if TYPE_CHECKING:
     from tarry.client import Admin, ClientError, Topic
 
-# Names of topics that the broker tells of where they are asked for, and nowhere else.
+# Prefix of topics that no list has: the broker describes them only if they are named.
 _UNLISTED: Final = "__scheduled."
 
 
@@ -43,7 +43,7 @@ def regex_of(texts: Sequence[str]) -> re.Pattern[str]:
         if not is_pattern(text):
             part = rf"\A{re.escape(text)}\Z"
         elif not text.startswith("^"):
-            # It has the end already, and a search could begin anywhere.
+            # Add the anchor of the begin; the translated pattern has that of the end already.
             part = rf"\A{fnmatch.translate(text)}"
         try:
             re.compile(part)
@@ -54,7 +54,7 @@ def regex_of(texts: Sequence[str]) -> re.Pattern[str]:
 
 
 def check_patterns(texts: Iterable[str]) -> None:
-    """Refuse a pattern that is none before anything is connected to."""
+    """Refuse an invalid pattern before the command connects to a broker."""
     for text in texts:
         matcher(text)
 

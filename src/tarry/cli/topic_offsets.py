@@ -145,6 +145,6 @@ def time_text(timestamp_ms: int) -> str:
     try:
         local = datetime.fromtimestamp(timestamp_ms / 1000).astimezone()
     except (ValueError, OverflowError, OSError):
-        # Clients may write any number there.
+        # A client may send any number as a timestamp: it may be no date.
         return str(timestamp_ms)
     return local.isoformat(sep=" ", timespec="milliseconds")

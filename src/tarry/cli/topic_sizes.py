@@ -12,7 +12,7 @@ from tarry.client import EARLIEST, LATEST, Admin, ClientError, PartitionMetadata
 
 
 class TopicSizes:
-    """Offsets and bytes of partitions; what nobody told is missing."""
+    """Offsets and bytes of partitions; those that no broker reported are missing."""
 
     def __init__(self) -> None:
         self.begins: dict[TopicPartition, int] = {}
@@ -59,7 +59,7 @@ def _bytes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> dict[Top
     try:
         directories = admin.describe_log_dirs(wanted, timeout)
     except ClientError:
-        # Old brokers do not have it, others do not tell it everybody.
+        # Old brokers do not know the request, and others refuse it to some users.
         return {}
     leaders = {
         (topic.name, index): one.leader_id

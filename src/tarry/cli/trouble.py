@@ -6,7 +6,7 @@ from tarry.cli.tables import complain
 
 
 class Trouble:
-    """Hears what the client has to say each time, and tells it when it is new."""
+    """Filter of the client's reports: prints a trouble only when it is new."""
 
     def __init__(self) -> None:
         self._is_told = False

@@ -42,19 +42,19 @@ TIMES_TEXT: Final = "500ms, 30s, 5m, 2h, 7d or 1w"
 SIZES_TEXT: Final = "1000, 64kB, 10MB, 1GB or 64KiB, 10MiB, 1GiB"
 COUNTS_TEXT: Final = "1000, 10k or 2M"
 
-# What a time may reach where a command waits for it.
+# Longest time that a command may wait.
 SECONDS_MAX: Final = 7 * 24 * 3600
 
 
-# What Kafka's protocol has room for: partitions, and numbers of them, in 4 bytes; offsets and times
-# in 8.
+# Largest numbers of Kafka's protocol: partitions, and numbers of them, have 4 bytes; offsets and
+# times have 8.
 PARTITION_MAX: Final = 2**31 - 1
 OFFSET_MAX: Final = 2**63 - 1
 
-# The replication factor has 2 bytes.
+# Largest replication factor: it has 2 bytes.
 REPLICAS_MAX: Final = 2**15 - 1
 
-# Longer numbers are no sizes, times or counts, and Python refuses to read them.
+# Most digits of a number: sizes, times and counts have fewer, and Python refuses very long ones.
 DIGITS_MAX: Final = 40
 
 
@@ -85,7 +85,7 @@ def _parse(text: str, units: dict[str, int], refusal: str) -> int:
     whole, _, fraction = found[1].partition(".")
     if len(whole + fraction) > DIGITS_MAX:
         raise BadUnit(refusal)
-    # In whole numbers: a float would round a large size.
+    # Compute in whole numbers: a float would round a large size.
     digits = int(whole + fraction) if whole + fraction not in ("", "+", "-") else 0
     denominator: int = 10 ** len(fraction)
     scaled, rest = divmod(digits * factor, denominator)
@@ -98,7 +98,7 @@ def whole_number(text: str, largest: int) -> int | None:
     """Return the number that `text` writes with the digits 0 to 9; None if none, or above
     `largest`.
     """
-    # Not `isdigit` alone, which takes other scripts' digits and superscripts.
+    # `isdigit` alone would accept superscripts and the digits of other scripts.
     if not (text.isascii() and text.isdigit()) or len(text) > DIGITS_MAX:
         return None
     number = int(text)
@@ -115,7 +115,7 @@ def setting_text(key: str, value: str) -> str:
         if key.endswith(".bytes"):
             return str(parse_size(value))
     except BadUnit:
-        # The broker says what this setting may be.
+        # Send the value as it is: the broker checks it.
         return value
     return value
 
@@ -147,7 +147,7 @@ class Seconds(click.ParamType[float]):
 class _Bounded(click.ParamType[int]):
     """Whole number with a unit, from `minimum` to `maximum`."""
 
-    # The thing in messages.
+    # Name of the counted thing in messages.
     thing = ""
 
     def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:

@@ -1,6 +1,6 @@
-"""Bodies that a note in the companion log stands for: the batch behind it, or places of it.
+"""Bodies of a parked batch, as its note describes them: the whole batch, or places of it.
 
-The same for a batch that is parked now and for one that a start reads.  Hot.
+Parking a batch and reading it at a start use the same functions.  Hot.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def bodies_of(
 ) -> list[Body]:
     """Return the bodies of the batch at `s_offset`, in the order of their records.
 
-    `position` is where the note lies in its segment.
+    `position` is the position of the batch's note in its segment.
 
     Raises `CorruptData` if the note has no due times.
     """
@@ -43,12 +43,12 @@ def bodies_of(
         ]
     if not places:
         raise CorruptData("no times are noted")
-    # Counted from the note: the count in the batch's header was read without its CRC.
+    # Records as the note counts them: the header's count was read without checking its CRC.
     noted = sum([place.count for place in places])
     bodies: list[Body] = []
     for place in places:
         if place.due_ms != NOT_RELEASED:
-            # Nobody has counted the bytes of each record.
+            # The bytes of single records are not known: each place gets a share of the batch.
             share = max(size * place.count // noted, 1)
             offset = s_offset + place.first
             bodies.append(_body_of(place, offset, leader_epoch, share, position))
@@ -56,7 +56,7 @@ def bodies_of(
 
 
 def released_bytes(note: ScheduledNote, size: int) -> int:
-    """Return how many of the batch's bytes are those of records that are released one day."""
+    """Return the bytes of those records of the batch that are to be released."""
     if note.due_ms != EACH_ITS_OWN:
         return size
     noted = sum([place.count for place in note.places])
@@ -92,7 +92,9 @@ def _body_of(
 
 
 def noted_due_ms(body: Body | None) -> int:
-    """Return the due time that a note has of a body which it cancels."""
+    """Return the due time to write into a note that cancels `body`; `NEVER_DONE` if the body
+    recurs or its due time is not known.
+    """
     if body is None or isinstance(body, RecurringBody) or body.due_ms == UNKNOWN:
         return NEVER_DONE
     return body.due_ms

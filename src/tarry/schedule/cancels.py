@@ -1,4 +1,4 @@
-"""Cancels of a schedule: who has which id, and what was cancelled by a note that may still be lost.
+"""Ids of waiting bodies, and cancels whose notes are not committed yet and may be lost.
 
 A body that is cancelled is neither pending nor done until its note counts in the companion log: a
 write that fails takes the note back, and the body waits again.
@@ -12,14 +12,14 @@ from tarry.schedule.notes import ANY_OFFSET
 from tarry.schedule.packed_ids import OffsetsOfIds
 from tarry.schedule.pending import Body
 
-# Where a body was that was cancelled, and waits again if its note is lost.
+# Places that a cancelled body was taken from, and returns to if the cancelling note is lost.
 PENDING: Final = 0
 PARKED: Final = 1
 DAMAGED: Final = 2
 
 
 class OpenCancel:
-    """Cancel of a body whose note lies at `note_offset`; `place` says where the body was."""
+    """Cancel of `body` by the note at `note_offset`; `place` says where the body was."""
 
     def __init__(self, note_offset: int, body: Body, place: int) -> None:
         self.note_offset = note_offset
@@ -28,12 +28,12 @@ class OpenCancel:
 
 
 class ScheduleIds:
-    """Ids of what waits, and the cancels under way in the order of their notes."""
+    """Ids of the bodies that wait, and the open cancels in the order of their notes."""
 
     def __init__(self) -> None:
         self.offsets = OffsetsOfIds()
         self._open: list[OpenCancel] = []
-        # The same by s-offset of the body, and these s-offsets by id.
+        # Open cancels by the s-offset of the body, and these s-offsets by the body's id.
         self._open_cancels: dict[int, OpenCancel] = {}
         self._open_offsets: dict[bytes, int] = {}
 
@@ -41,12 +41,12 @@ class ScheduleIds:
         return self.offsets.count
 
     def add(self, body: Body) -> None:
-        """Let the body have its id, which no other has any more."""
+        """Assign the body's id to it.  A body that had the id before loses it."""
         if body.schedule_id:
             self.offsets.put(body.schedule_id, body.s_offset)
 
     def restore(self, schedule_id: bytes, s_offset: int) -> None:
-        """Let a body have its id, unless a later one has it."""
+        """Assign an id to the body at `s_offset`, unless a body behind it has the id."""
         if not schedule_id:
             return
         known = self.offsets.get(schedule_id)
@@ -63,40 +63,41 @@ class ScheduleIds:
         return all(each.body.is_packed and each.place != DAMAGED for each in self._open)
 
     def keep(self, body: Body) -> None:
-        """Let the body have its id, unless another one has it by now."""
+        """Assign the body's id to it, unless another body has the id by now."""
         if body.schedule_id and self.offsets.get(body.schedule_id) is None:
             self.offsets.put(body.schedule_id, body.s_offset)
 
     def drop(self, body: Body) -> None:
-        """Forget the id of a body that does not wait any more, if it still has it."""
+        """Forget the id of a body that waits no more, unless another body has the id by now."""
         if body.schedule_id and self.offsets.get(body.schedule_id) == body.s_offset:
             self.offsets.remove(body.schedule_id)
 
     def offset_of(self, schedule_id: bytes) -> int | None:
-        """Return the s-offset of the body that has this id."""
+        """Return the s-offset of the body that has this id; None if no body has it."""
         return self.offsets.get(schedule_id)
 
     def note_that_cancels(self, s_offset: int) -> int | None:
-        """Return the offset of the note that has cancelled a body, while it may still be lost."""
+        """Return the offset of the note that cancels a body; None once it is committed, or if
+        there is none."""
         cancel = self._open_cancels.get(s_offset)
         return None if cancel is None else cancel.note_offset
 
     def cancelled_offset_of(self, schedule_id: bytes) -> int | None:
-        """Return the s-offset of the body that was the last one to have this id, while the note
-        that has cancelled it may still be lost."""
+        """Return the s-offset of the last body with this id while its cancel is not committed;
+        None otherwise."""
         return self._open_offsets.get(schedule_id)
 
     def cancelling_between(self, first: int, until: int) -> list[Body]:
-        """Return the bodies at these s-offsets of which the note that cancels them may still be
-        lost."""
+        """Return the bodies from s-offset `first` to before `until` whose cancels are not committed
+        yet."""
         if len(self._open) <= until - first:
             return [each.body for each in self._open if first <= each.body.s_offset < until]
         cancels = [self._open_cancels.get(s_offset) for s_offset in range(first, until)]
         return [each.body for each in cancels if each is not None]
 
     def begin_cancel(self, note_offset: int, body: Body, place: int) -> None:
-        """Note that a body was taken out by the note at this offset."""
-        # Another one may have the id by now: a recurring body may end after that.
+        """Note that the note at `note_offset` has cancelled a body."""
+        # Another body may have taken the id over before this recurring body ended.
         had_id = self.offsets.get(body.schedule_id) == body.s_offset
         self.drop(body)
         self._open.append(OpenCancel(note_offset, body, place))
@@ -105,7 +106,7 @@ class ScheduleIds:
             self._open_offsets[body.schedule_id] = body.s_offset
 
     def commit(self, s_high_watermark: int) -> None:
-        """Forget what is cancelled for good."""
+        """Forget the cancels whose notes lie below S's high watermark: they are committed."""
         count = 0
         while count < len(self._open) and self._open[count].note_offset < s_high_watermark:
             self._close(self._open[count])
@@ -128,5 +129,5 @@ class ScheduleIds:
             del self._open_offsets[body.schedule_id]
 
     def first_offset(self) -> int:
-        """Return where the first batch begins that a lost note would let wait again."""
+        """Return the smallest base offset of a batch that would wait again if notes were lost."""
         return min([cancel.body.batch_offset for cancel in self._open], default=ANY_OFFSET)

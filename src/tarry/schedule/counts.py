@@ -1,7 +1,7 @@
-"""Counts of a topic's scheduled records on one broker, and how late those are that it releases.
+"""Counts of a topic's scheduled records on one broker, and the lateness of released records.
 
-A batch costs some additions, however many records it has.  A record is late by the time from when
-it is due until it counts, which is when consumers see it.  Hot.
+Counting a batch costs a few additions, however many records it has.  A record's lateness is the
+time from its due time until its release is committed, when consumers see it.  Hot.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from tarry.base.turn import Turn
 from tarry.base.wait_buckets import bucket_of
 
-# Numbers of `wait_buckets`; the last one begins at 24 days and has all that is later.
+# Buckets of `wait_buckets`; the last one begins at 24 days and counts all longer latenesses.
 LATENESS_BUCKETS: Final = 64
 
 
@@ -24,24 +24,24 @@ class TopicCounts:
         self.topic = topic
         self._turn = turn
         self.since_ms = turn.now_wall_ms
-        # Appended to the companion log by producers.
+        # Records that producers have parked, and records whose releases are committed.
         self.parked: i64 = 0
         self.released: i64 = 0
-        # Taken back or replaced before they were due.
+        # Records that were cancelled or replaced before they were due.
         self.cancelled: i64 = 0
-        # Of batches that were refused for what their records say.
+        # Records of batches that were refused because of their records' headers or times.
         self.refused: i64 = 0
         self.lateness: list[int] = [0] * LATENESS_BUCKETS
         self.longest_late_ms: i64 = 0
-        # Since it was taken last.
+        # Longest lateness since the last call of `take_longest_ms`.
         self._longest_ms: i64 = 0
 
     def add_parked(self, record_count: i64) -> None:
-        """Count records of a producer that wait from now on."""
+        """Count records that a producer has parked."""
         self.parked += record_count
 
     def add_cancelled(self, record_count: i64) -> None:
-        """Count records that were taken back or replaced."""
+        """Count records that were cancelled or replaced."""
         self.cancelled += record_count
 
     def add_refused(self, record_count: i64) -> None:
@@ -49,8 +49,8 @@ class TopicCounts:
         self.refused += record_count
 
     def add_released(self, record_count: i64, due_ms: i64) -> None:
-        """Count records that were due then and count since this turn."""
-        # Negative where the clock was set back since the release.
+        """Count records that were due at `due_ms` and whose release is committed in this turn."""
+        # The difference is negative if the clock was set back after the release.
         late_ms: i64 = max(self._turn.now_wall_ms - due_ms, 0)
         self.released += record_count
         self.lateness[min(bucket_of(late_ms), LATENESS_BUCKETS - 1)] += record_count
@@ -58,12 +58,12 @@ class TopicCounts:
         self._longest_ms = max(self._longest_ms, late_ms)
 
     def take_longest_ms(self) -> int:
-        """Return by how much a record was late at most since the last call."""
+        """Return the longest lateness of a record since the last call, in ms."""
         longest_ms = self._longest_ms
         self._longest_ms = 0
         return int(longest_ms)
 
     @property
     def total(self) -> int:
-        """Number that grows with each count."""
+        """Sum of all counts, which grows with each of them."""
         return self.parked + self.released + self.cancelled + self.refused

@@ -1,9 +1,9 @@
 """Due time of a produced batch, by its topic's settings.
 
-A batch is parked whole or not at all: it is due when the last of its records is.  The check of a
-batch has put its largest timestamp right where the records are not compressed; of a compressed one
-the header is believed.  What is due later than `delay.max.ms` allows was refused by the check of
-timestamps before.  Hot.
+A batch is parked whole or not at all: it is due when the last of its records is.  The check of an
+uncompressed batch has corrected the largest timestamp in its header; the header of a compressed
+batch is believed.  The check of timestamps has refused a batch that is due later than
+`delay.max.ms` allows.  Hot.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from tarry.base.limits import DUE_MS_MAX
 from tarry.log.config import LogConfig
 from tarry.records.batch import NO_TIMESTAMP, BatchHeader
 
-# Of a batch that goes into the partition at once.
+# Due time of a batch that is appended to the partition at once.
 NOT_DELAYED: Final = -1
 
 
 def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
     """Return when a checked batch is due; `NOT_DELAYED` if it is not to be parked.
 
-    Not of a topic whose records' headers say when they are due.
+    The topic must not be one whose records' headers say when they are due.
     """
     assert not config.has_delay_by_header
     if not config.has_delay:
@@ -41,7 +41,7 @@ def due_ms(config: LogConfig, header: BatchHeader, now_wall_ms: i64) -> i64:
 
 
 def _sum_within_time(at_ms: i64, after_ms: i64) -> i64:
-    """Return the time `after_ms` later, the last that may be if it lies behind that."""
+    """Return `at_ms` plus `after_ms`, `DUE_MS_MAX` at most."""
     if after_ms > DUE_MS_MAX - at_ms:
         return DUE_MS_MAX
     return at_ms + after_ms

@@ -1,7 +1,7 @@
-"""Order of what waits: by due time and then s-offset, with its records and bytes summed up.
+"""Order of waiting entries by due time and then s-offset, with sums of their records and bytes.
 
-A chunk knows its sums, so that a range is counted by chunks, and only the two at its ends are gone
-through.  Hot.
+Each chunk keeps its sums, so a range is summed up by chunks.  Only in the chunks at both ends of
+the range are the entries read one by one.  Hot.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tarry.schedule.entry_order import EntryChunk, EntryOrder
 
 
 class DueSums:
-    """Sums over a range of entries; `chunk_count` is how many chunks that took."""
+    """Sums over a range of entries; `chunk_count` is the number of chunks that were looked at."""
 
     def __init__(self) -> None:
         self.chunk_count = 0
@@ -29,7 +29,7 @@ class DueSums:
         self.size = 0
 
     def add(self, data: bytes) -> None:
-        """Count these entries."""
+        """Add these packed entries to the sums."""
         at: i64 = 0
         end: i64 = len(data)
         while at < end:
@@ -47,7 +47,7 @@ class DueOrder(EntryOrder):
         super().__init__(ENTRY_SIZE)
 
     def remove_at(self, due_ms: int, s_offset: int) -> bytes:
-        """Take away the entry at this place, which is there; return it."""
+        """Remove and return the entry at this place.  There must be one."""
         entry = self.remove(place_key(due_ms, s_offset))
         assert s_offset_of(entry) == s_offset
         assert due_ms_of(entry) == due_ms
@@ -59,20 +59,20 @@ class DueOrder(EntryOrder):
         return bool(found) and s_offset_of(found[0]) == s_offset and due_ms_of(found[0]) == due_ms
 
     def find_at(self, due_ms: int, s_offset: int) -> bytes:
-        """Return the entry at this place, which is there."""
+        """Return the entry at this place.  There must be one."""
         entry = self.from_key(place_key(due_ms, s_offset), 1)[0]
         assert s_offset_of(entry) == s_offset
         return entry
 
     def add_summed(self, data: bytes, record_count: int, size: int) -> None:
-        """Add packed entries as `add_block` does, with the sums over them, which cost much."""
+        """Add packed entries as `add_block` does; the caller knows their sums, which cost much."""
         self._add_chunk(data, EntryChunk(bytearray(data)))
         chunk = self._chunks[-1]
         chunk.record_count = record_count
         chunk.size = size
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
-        """Sum up what is due from one time on and before another."""
+        """Sum up the entries that are due from `from_ms` to before `until_ms`."""
         sums = DueSums()
         if not self._chunks or from_ms >= until_ms:
             return sums

@@ -17,10 +17,10 @@ from librt.strings import BytesWriter, read_i64_be, write_i64_be
 from mypy_extensions import i64
 
 ENTRY_SIZE: Final = 32
-# Of an entry's beginning, which is its place in the order.
+# Bytes at the beginning of an entry that are its place in the order.
 PLACE_SIZE: Final = 16
 
-# The position of a batch is not known.
+# Position of a batch whose position is not known.
 NO_POSITION: Final = 2**40 - 1
 
 # Flags: the note gives an id; the entry stands for an object that is kept beside it.
@@ -34,7 +34,7 @@ _COUNT_MAX: Final = 2**31 - 1
 
 
 def place_key(due_ms: int, s_offset: int) -> bytes:
-    """Return what an entry at this place begins with, or the first bytes behind those before it."""
+    """Return the first 14 bytes of an entry at this place and two zeros: a key to search from."""
     key = BytesWriter()
     _write_time(key, due_ms)
     write_i64_be(key, max(s_offset, 0) << 16)
@@ -90,17 +90,17 @@ def position_of(entry: bytes) -> int:
 
 
 def size_of(entry: bytes) -> int:
-    """Return the bytes of the body."""
+    """Return the size of an entry's body in bytes."""
     return int(read_i64_be(entry, 16) & _LOW_32)
 
 
 def record_count_of(entry: bytes) -> int:
-    """Return the number of its records."""
+    """Return the number of records of an entry."""
     return int(read_i64_be(entry, 24) >> 32)
 
 
 def place_of(entry: bytes) -> int:
-    """Return the number of its first record in the batch; -1 if it is the whole batch."""
+    """Return the number of the entry's first record in its batch; -1 if it is the whole batch."""
     return int(read_i64_be(entry, 24) & _LOW_32) - 1
 
 

@@ -1,9 +1,8 @@
 """Order of entries of one width, by their bytes, packed into chunks.
 
-The entries lie in chunks, each in order and each behind the one before.  To add, to take away and
-to find an entry cost a search among the chunks and one within a chunk, however many there are, and
-nothing stays of those that have left.  An entry takes its own bytes of memory and little more.
-Hot.
+The entries of a chunk are in order, and lie behind all entries of the chunk before.  To add, remove
+or find an entry costs one search among the chunks and one within a chunk.  A removed entry leaves
+no memory in use.  An entry takes its own bytes of memory and little more.  Hot.
 """
 
 from __future__ import annotations
@@ -15,12 +14,13 @@ from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.errors import CorruptData
 
-# A chunk that is full is split in two, or left as it is where the next entry comes behind it.
+# Most entries of a chunk.  An entry that falls into a full chunk splits it in two; an entry behind
+# all others begins a new chunk.
 CHUNK_ENTRIES_MAX: Final = 1_000
 
 
 class EntryChunk:
-    """Entries in their order, with the sums over them that the order keeps."""
+    """Entries in their order, with their record count and size where the order sums these up."""
 
     def __init__(self, data: bytearray) -> None:
         self.data = data
@@ -35,7 +35,7 @@ class EntryOrder:
     def __init__(self, width: int) -> None:
         self._width = width
         self._chunks: list[EntryChunk] = []
-        # For each chunk bytes at or before its first entry and behind the chunk before.
+        # Lower bound of each chunk: at or before its first entry, behind the chunk before.
         self._bounds: list[bytes] = []
 
     def add(self, entry: bytes) -> None:
@@ -54,7 +54,7 @@ class EntryOrder:
             self._split(index)
 
     def _add_last(self, entry: bytes) -> None:
-        """Add an entry behind all others, as each is where all wait equally long."""
+        """Add an entry behind all others: the usual case where all records wait equally long."""
         chunks = self._chunks
         if not chunks or len(chunks[-1].data) >= CHUNK_ENTRIES_MAX * self._width:
             chunks.append(EntryChunk(bytearray()))
@@ -64,7 +64,7 @@ class EntryOrder:
         self._count_in(chunk, entry)
 
     def remove(self, key: bytes) -> bytes:
-        """Take away the first entry at or behind a key, which is there; return it."""
+        """Remove and return the first entry at or behind a key.  There must be one."""
         index = self._chunk_with(key)
         chunk = self._chunks[index]
         at = self._first_from(chunk, key) * self._width
@@ -73,7 +73,7 @@ class EntryOrder:
         return entry
 
     def remove_first(self) -> None:
-        """Take away the first entry, which is there."""
+        """Remove the first entry.  There must be one."""
         self._remove(0, 0, self.first())
 
     def _remove(self, index: int, at: int, entry: bytes) -> None:
@@ -85,22 +85,22 @@ class EntryOrder:
             del self._bounds[index]
 
     def first(self) -> bytes:
-        """Return the first entry, or b""."""
+        """Return the first entry; b"" if there is none."""
         return bytes(self._chunks[0].data[: self._width]) if self._chunks else b""
 
     def last(self) -> bytes:
-        """Return the last entry, or b""."""
+        """Return the last entry; b"" if there is none."""
         return self._last_of(self._chunks[-1]) if self._chunks else b""
 
     def find(self, key: bytes) -> bytes:
-        """Return the first entry that begins with these bytes, or b""."""
+        """Return the first entry that begins with the bytes of `key`; b"" if there is none."""
         found = self.from_key(key, 1)
         return found[0] if found and found[0].startswith(key) else b""
 
     def from_key(self, key: bytes, count_max: int) -> list[bytes]:
-        """Return the entries at or behind a key, so many at most.
+        """Return entries at or behind a key, `count_max` at most.
 
-        Fewer say nothing: only an empty list means that there are no more.
+        A shorter list may not be all: only an empty list means that there are no more.
         """
         index = self._chunk_with(key)
         if index == len(self._chunks):
@@ -112,7 +112,7 @@ class EntryOrder:
         return [data[at : at + width] for at in range(0, len(data), width)]
 
     def block_from(self, key: bytes) -> bytes:
-        """Return entries at or behind a key, packed; b"" if there are no more."""
+        """Return the next entries at or behind a key, those of one chunk; b"" if there are none."""
         index = self._chunk_with(key)
         if index == len(self._chunks):
             return b""
@@ -120,7 +120,7 @@ class EntryOrder:
         return bytes(chunk.data[self._first_from(chunk, key) * self._width :])
 
     def add_block(self, data: bytes) -> None:
-        """Add packed entries in their order, behind all others; `CorruptData` if they are not."""
+        """Add packed entries behind all others; `CorruptData` if they do not lie behind them."""
         chunk = EntryChunk(bytearray(data))
         self._add_chunk(data, chunk)
         self._sum_up(chunk)
@@ -136,19 +136,19 @@ class EntryOrder:
         self._bounds.append(first)
 
     def count(self) -> int:
-        """Return how many entries there are; it goes through all chunks."""
+        """Count the entries, chunk by chunk."""
         return sum([len(chunk.data) for chunk in self._chunks]) // self._width
 
     # -- chunks
 
     def _count_in(self, chunk: EntryChunk, entry: bytes) -> None:
-        """Add an entry to the sums of its chunk."""
+        """Add an entry to the sums of its chunk; this order has no sums, a subclass may."""
 
     def _count_out(self, chunk: EntryChunk, entry: bytes) -> None:
-        """Take an entry out of the sums of its chunk."""
+        """Subtract an entry from the sums of its chunk, in a subclass that has sums."""
 
     def _sum_up(self, chunk: EntryChunk) -> None:
-        """Make the sums of a new chunk."""
+        """Compute the sums of a new chunk, in a subclass that has sums."""
 
     def _last_of(self, chunk: EntryChunk) -> bytes:
         return bytes(chunk.data[-self._width :])
@@ -175,7 +175,7 @@ class EntryOrder:
         while low < high:
             middle = (low + high) >> 1
             at = middle * width
-            # Shorter than an entry, a key lies before all that begin with it.
+            # A key that is shorter than an entry lies before all entries that begin with it.
             if data[at : at + size] < key:
                 low = middle + 1
             else:
@@ -185,7 +185,7 @@ class EntryOrder:
     def _split(self, index: int) -> None:
         data = self._chunks[index].data
         middle = len(data) // self._width // 2 * self._width
-        # Copies: what is cut in place keeps the room that it had.
+        # Copy both halves: a bytearray that is cut in place keeps its memory.
         parts = [EntryChunk(data[:middle]), EntryChunk(data[middle:])]
         for part in parts:
             self._sum_up(part)

@@ -1,4 +1,4 @@
-"""Rule of a companion log S that is compacted: what of it a rebuild may still need, on any replica.
+"""Rule for the compaction of a companion log S: what a rebuild may still need, on any replica.
 
 Each replica compacts its own S, by what S itself says below its high watermark: a follower has no
 state of the schedule.  s-offsets stay.  Let K be the last checkpoint there that counts here (k: the
@@ -37,8 +37,8 @@ election 1 holds for the elected replica's own logs: K counted in its own P.  An
 gives its S up if something was ever dropped in it, and copies it anew
 (`Followed.must_begin_anew`).
 
-Bounds: so many cancels are remembered in one compaction, the newest; of the others the bodies stay
-for now.  Hot.
+Bounds: one compaction remembers only the newest cancels, as many as its buffer holds.  The bodies
+of older cancels stay until a later compaction.  Hot.
 """
 
 from __future__ import annotations
@@ -68,16 +68,16 @@ from tarry.schedule.notes import (
 from tarry.schedule.places import NOT_RELEASED
 from tarry.schedule.release import NO_S_OFFSET
 
-# What stays of a batch.
+# Decisions about a batch: nothing of it stays, its header stays, or all of it.
 DROP: Final = 0
 EMPTY: Final = 1
 KEEP: Final = 2
 
-# A segment is not copied for less.
+# Bytes that a copy of a segment must save at least.
 GAIN_BYTES_MIN: Final = 1_024
-# To read a KiB of a note.
+# Effort of reading one KiB of a note, in units of `Effort`.
 _NOTE_KIB_UNITS: Final = 40
-# A cancel that is remembered, with its place in a dictionary.
+# Memory of one remembered cancel, with its place in a dictionary.
 _CANCEL_BYTES: Final = 128
 
 
@@ -93,14 +93,14 @@ class PartitionFacts:
         self.unclean_epoch = unclean_epoch
 
     def counts(self, checkpoint: CheckpointNote, leader_epoch: int) -> bool:
-        """Return whether what the checkpoint speaks of is committed here, for good."""
+        """Return whether P has all releases of the checkpoint, committed here for good."""
         if leader_epoch < self.unclean_epoch:
             return False
         return counts(checkpoint, self.epochs, self.start_offset, self.high_watermark)
 
 
 class _DecidedBatch(BatchWork):
-    """Batch of which it is known what stays."""
+    """Batch about which the rule has decided already."""
 
     def try_keep(self, effort: Effort) -> bool:
         return True
@@ -109,8 +109,8 @@ class _DecidedBatch(BatchWork):
 class CompanionRule(CompactionRule):
     """Rule of one compaction.  `refusal` says why nothing is compacted; "" if something may be.
 
-    `known_end` is S's high watermark, `kept_ends` the producer id of each batch that S has to know
-    of its producer, by its last offset.
+    `known_end` is S's high watermark.  `kept_ends` are the batches that S keeps for the sequences
+    of their producers: the producer id of each, by the last offset of the batch.
     """
 
     def __init__(
@@ -121,12 +121,12 @@ class CompanionRule(CompactionRule):
         kept_ends: dict[int, int],
         buffer_bytes: i64,
     ) -> None:
-        # What is damaged is copied as it is: its release will tell.
+        # A damaged batch is copied as it is; the damage is reported when it is to be released.
         super().__init__(checks_crc=False)
         self.log = log
         self.refusal = ""
         self.taken: NotedCheckpoint | None = None
-        # The last checkpoint does not count yet.
+        # True if the last checkpoint that was mapped does not count yet.
         self.is_behind = False
         self._facts = facts
         self.known_end: i64 = known_end
@@ -135,14 +135,14 @@ class CompanionRule(CompactionRule):
         self._cancels_max: int = max(buffer_bytes // _CANCEL_BYTES, 1)
         self._cancelled: dict[int, None] = {}
         self._has_begun = False
-        # While mapping: the note that was read last, and where its body has to be.
+        # Mapping: the scheduled note that was read last, and the offset that its body must have.
         self._note: ScheduledNote | None = None
         self._body_offset: i64 = NO_S_OFFSET
-        # While weighing and copying: what stays of the body there, as its note says.
+        # Weighing and copying: what stays of the body at `_body_offset`, decided with its note.
         self._body_decision: i64 = DROP
-        # The same of bodies at the beginning of a segment, whose notes end the segment before.
+        # Decisions about bodies that begin a segment while their notes end the segment before.
         self._first_bodies: dict[int, i64] = {}
-        # Bytes that stay, by the base offset of the segment, and of the one that is weighed.
+        # Bytes that stay of each segment, by its base offset; base offset of the weighed segment.
         self._sizes_left: dict[int, i64] = {}
         self._weighed: i64 = -1
 
@@ -158,7 +158,7 @@ class CompanionRule(CompactionRule):
         return max(self.known_end, target_offset)
 
     def has_room(self, header: BatchHeader) -> bool:
-        # Behind what is odd nothing need be known.
+        # Mapping ends at the first refusal: nothing will be compacted.
         return not self.refusal
 
     def mapped(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:
@@ -229,7 +229,7 @@ class CompanionRule(CompactionRule):
         return KEEP if self._must_stay(int(header.base_offset), note) else DROP
 
     def _decide_next(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> i64:
-        """Decide what stays of the batch that the walk has gone over last."""
+        """Decide what stays of the batch that the walk has passed last."""
         data = b""
         if header.is_control:
             _spend_note(header, effort)
@@ -260,7 +260,7 @@ class CompanionRule(CompactionRule):
         return decision
 
     def _waits(self, s_offset: int, note: ScheduledNote) -> bool:
-        """Return whether a record of the body there waits."""
+        """Return whether a record of the body at `s_offset` waits."""
         if note.due_ms != EACH_ITS_OWN:
             return self._waits_until(s_offset, note.due_ms, recurs=False)
         for place in note.places:
@@ -277,9 +277,9 @@ class CompanionRule(CompactionRule):
         return recurs or taken is None or not taken.is_done(due_ms, s_offset)
 
     def _is_needed(self, s_offset: int, due_ms: int) -> bool:
-        """Return whether somebody may need to be told that this body is cancelled."""
+        """Return whether a rebuild may still need the note that cancels this body."""
         if s_offset == NO_S_OFFSET:
-            # It witnesses that its leader led.
+            # A note that cancels no body only witnesses that its leader led.
             return False
         taken = self.taken
         return taken is None or due_ms == NEVER_DONE or not taken.is_done(due_ms, s_offset)
@@ -292,7 +292,7 @@ class CompanionRule(CompactionRule):
 
     def placeholder(self, header: BatchHeader) -> bytes:
         rebuilt = RebuiltBatch(header)
-        # Of a note it would be one that cannot be read.
+        # Clear the control bit: an empty control batch would be a note that cannot be read.
         rebuilt.attributes = 0
         return rebuilt.encode()
 
@@ -317,7 +317,7 @@ class CompanionRule(CompactionRule):
         for index, segment in enumerate(segments):
             is_chosen = self._is_worth(segment)
             if not is_chosen and 2 * segment.size <= i64(self.log.config.segment_bytes):
-                # It goes together with what is left of one beside it.
+                # A small segment is joined with what stays of a segment beside it.
                 is_chosen = index > 0 and self._is_worth(segments[index - 1])
                 if index + 1 < len(segments) and self._is_worth(segments[index + 1]):
                     is_chosen = True
@@ -326,7 +326,7 @@ class CompanionRule(CompactionRule):
         return chosen
 
     def _is_worth(self, segment: Segment) -> bool:
-        """Return whether less than half of a segment waits."""
+        """Return whether less than half of a segment stays, and a copy saves enough bytes."""
         left = self.size_left(segment)
         return 2 * left < segment.size and segment.size - left >= GAIN_BYTES_MIN
 
@@ -359,5 +359,5 @@ class CompanionRule(CompactionRule):
 
 
 def _spend_note(header: BatchHeader, effort: Effort) -> None:
-    """Spend what it takes to read a note, which may have thousands of places."""
+    """Spend the effort of reading a note, which may have thousands of places."""
     effort.spend_bytes(header.size, _NOTE_KIB_UNITS)

@@ -1,4 +1,4 @@
-"""Checkpoints as they lie in the companion log: what they say, and whether they count.  Hot."""
+"""Checkpoints of a companion log: which bodies one says are done, and whether it counts.  Hot."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class NotedCheckpoint:
 
     def is_done(self, due_ms: int, s_offset: int) -> bool:
         """Return whether the checkpoint says that a body was released below its c, or was cancelled
-        before its note; not of one that recurs.
+        before its note.  The body must not be a recurring one.
         """
         if s_offset >= self.offset:
             return False
@@ -36,10 +36,10 @@ class NotedCheckpoint:
 def counts(
     checkpoint: CheckpointNote, epochs: EpochIndex, p_start_offset: int, p_end_offset: int
 ) -> bool:
-    """Return whether the partition has what a checkpoint speaks of."""
+    """Return whether the partition has the records below c that a checkpoint speaks of."""
     c = checkpoint.c
     if c > p_end_offset:
         return False
-    # P's start passes only what a committed checkpoint covers: the epoch of what is gone need not
-    # be asked for.
+    # P's start passes only records that a committed checkpoint covers, so the epoch of removed
+    # records need not be checked.
     return c <= p_start_offset or epochs.epoch_of(c - 1) == checkpoint.c_epoch

@@ -1,9 +1,9 @@
-"""Notes of a companion log: what was asked for, beside the bodies.
+"""Notes of a companion log: when bodies are due, what is cancelled, and what was released.
 
 A note is a control batch of one record in Kafka's form: the key is a version and a type, both of 16
 bits, and Kafka's tools show types that they do not know as such.  The value is a version, fields,
-and tagged fields (KIP-482), which a release that does not know them skips.  What a release cannot
-read, because it is damaged or newer, is an `UnreadableNote` with a sentence.  Hot.
+and tagged fields (KIP-482); a release of Tarry skips those that it does not know.  A note that is
+damaged or of a newer release is read as an `UnreadableNote` with a sentence.  Hot.
 
     100 scheduled    due; the body follows right behind: the next batch.  Version 1 has places, each
                      with a due time and an id, and whose bodies wait no more (s-offsets); version 2
@@ -40,26 +40,29 @@ SCHEDULED: Final = 100
 CANCELLED: Final = 101
 CHECKPOINT: Final = 103
 GAP: Final = 104
-# Of a note that could not be read.
+# Type of a note that could not be read.
 UNREADABLE: Final = -1
 
 # Due time of a batch whose records are each due at a time of their own.
 EACH_ITS_OWN: Final = -(2**63)
 
-# Due time of what was cancelled, where it recurs or its due time is not known: no watermark reaches
-# it.
+# Due time noted for a cancelled body that recurs or whose due time is not known: no watermark
+# reaches it.
 NEVER_DONE: Final = 2**63 - 1
 
-# Offset behind every other: a watermark before it speaks of all that lies before its note.
+# Offset behind all others: a watermark with this `before_offset` speaks of all bodies before its
+# note.
 ANY_OFFSET: Final = 2**63 - 1
 
 # Kafka's version of a control record's key.
 _KEY_VERSION: Final = 0
 _KEY_SIZE: Final = 4
 _VALUE_VERSION: Final = 0
-# Of a note with places: a release that does not know ids must not release what has one.
+# Version of a note with places.  A release of Tarry that does not know ids cannot read the note,
+# and does not release the bodies.
 _PLACES_VERSION: Final = 1
-# Of a note with places that recur: a release that does not know them must not release them once.
+# Version of a note with recurring places.  A release of Tarry that does not know them cannot read
+# the note, and does not release the bodies once.
 _RECURRING_VERSION: Final = 2
 
 _PLACE_SIZE_MIN: Final = 14
@@ -67,39 +70,39 @@ _WATERMARK_SIZE: Final = 24
 _OFFSET_SIZE: Final = 8
 _RECURRENCE_SIZE: Final = 24
 
-# Tagged field of a checkpoint: its recurring bodies.  A release that does not know them skips it,
-# and releases none of them.
+# Tagged field of a checkpoint: its recurring bodies.  A release of Tarry that does not know the
+# field skips it, and releases no recurring bodies.
 _RECURRENCES_TAG: Final = 0
-# Tagged fields of a cancel: the first has no content, the second is a due time.
+# Tagged fields of a cancel: an empty one for `has_come`, and the body's due time.
 _HAS_COME_TAG: Final = 0
 _CANCELLED_DUE_TAG: Final = 1
-# Tagged field of a scheduled note: due times of what it cancels.
+# Tagged field of a scheduled note: due times of the bodies that it cancels.
 _CANCELLED_DUES_TAG: Final = 0
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ScheduleNote:
-    """Note of a companion log; `type` says which."""
+    """Note of a companion log; `type` is the number of its type."""
 
     def __init__(self, type_: int) -> None:
         self.type = type_
         self.version = _VALUE_VERSION
 
     def encode(self, now_wall_ms: i64) -> bytes:
-        """Encode the note as a batch; offset and leader epoch are the log's to set."""
+        """Encode the note as a batch; the log sets its offset and leader epoch."""
         builder = BatchBuilder()
         builder.append(now_wall_ms, self.key(), self.value())
         return builder.build(attributes=CONTROL_BIT)
 
     def key(self) -> bytes:
-        """Return the key of its record."""
+        """Return the key of the note's record."""
         key = BytesWriter()
         write_i16_be(key, _KEY_VERSION)
         write_i16_be(key, i16(self.type))
         return key.getvalue()
 
     def value(self) -> bytes:
-        """Return the value of its record."""
+        """Return the value of the note's record."""
         value = BytesWriter()
         write_i16_be(value, i16(self.version))
         self.write(value)
@@ -107,11 +110,11 @@ class ScheduleNote:
         return value.getvalue()
 
     def write(self, value: BytesWriter) -> None:
-        """Write the fields of this type."""
+        """Write the fields of the note's type."""
         raise NotImplementedError
 
     def write_tagged(self, value: BytesWriter) -> None:
-        """Write its tagged fields; most types have none."""
+        """Write the note's tagged fields; most types have none."""
         value.append(0)
 
 
@@ -119,9 +122,8 @@ class ScheduledNote(ScheduleNote):
     """Note that the next batch is a body, due at `due_ms`, or each place of it at its own time.
 
     A body that is due as a whole has one place at most, which says its id.  `cancelled` are the
-    s-offsets of what waits no more from then on, since this batch cancels or replaces it, and
-    `cancelled_dues` when each of those was due: once a checkpoint says that they are done, nobody
-    needs the note to know that.
+    s-offsets of the bodies that this batch cancels or replaces, `cancelled_dues` their due times:
+    once a checkpoint says that these bodies are done, the note is not needed for them.
     """
 
     def __init__(
@@ -147,7 +149,7 @@ class ScheduledNote(ScheduleNote):
 
     @property
     def size(self) -> int:
-        """Bytes of its fields."""
+        """Size of the note's fields in bytes."""
         size = sum([_PLACE_SIZE_MIN + len(place.schedule_id) for place in self.places])
         for place in self.places:
             size += 1 if place.terms is None else 1 + place.terms.size
@@ -185,7 +187,7 @@ class ScheduledNote(ScheduleNote):
 class CancelledNote(ScheduleNote):
     """Note that the body at `s_offset`, which was due at `due_ms`, is not to be released.
 
-    `has_come`: nobody has taken it back, it has recurred and no other instance comes.
+    `has_come`: the body was a recurring one and has ended by itself; nobody has cancelled it.
     """
 
     def __init__(self, s_offset: int, *, has_come: bool = False, due_ms: int = NEVER_DONE) -> None:
@@ -209,7 +211,7 @@ class CancelledNote(ScheduleNote):
 
 
 class Watermark:
-    """Largest (due, s-offset) that was released of the bodies before `before_offset`."""
+    """Largest (due, s-offset) of a released body among the bodies before `before_offset`."""
 
     def __init__(self, before_offset: int, due_ms: int, s_offset: int) -> None:
         self.before_offset = before_offset
@@ -249,7 +251,7 @@ class CheckpointNote(ScheduleNote):
         self.exceptions = exceptions
         self.recurrences = [] if recurrences is None else recurrences
         assert len(self.recurrences) <= CHECKPOINT_RECURRING_MAX
-        # The calendar of the broker that has written it.
+        # When the checkpoint was written, in ms since 1970; -1 if it was not read from a batch.
         self.noted_ms = -1
 
     def write(self, value: BytesWriter) -> None:
@@ -455,7 +457,7 @@ def _read_recurrences(note: CheckpointNote, value: Reader) -> None:
 
 
 def _count(value: Reader, element_size: i64, count_max: i64, what: str) -> i64:
-    """Read how many elements follow, which must be there and be no more than allowed."""
+    """Read the number of elements that follow; `CorruptData` if it is larger than allowed."""
     count: i64 = value.array_length(element_size)
     if count < 0 or count > count_max:
         raise CorruptData(f"{count} {what}, {count_max} are the most")

@@ -1,11 +1,11 @@
 """Opened bodies: a batch whose records are released one place after the other.
 
-What is released keeps the records' times, keys, values and headers byte by byte, and has one header
-more: `x-sched-due`, when it was due in milliseconds since 1970.
+A released record keeps its time, key, value and headers byte by byte, and gets one header more:
+`x-sched-due`, its due time in milliseconds since 1970.
 
 An instance of a recurring record has its due time as its timestamp, and not the headers by which it
-recurs.  Who sends it on to the topic must not define another recurrence, and not replace this one:
-its id is in `x-sched-instance-of`.
+recurs; its id is in `x-sched-instance-of`.  A consumer may send an instance to the topic again:
+that must neither define another recurrence nor replace this one.
 """
 
 from __future__ import annotations
@@ -34,15 +34,16 @@ DUE: Final = SCHEDULE_DUE.encode()
 INSTANCE_OF: Final = SCHEDULE_INSTANCE_OF.encode()
 
 _ID: Final = SCHEDULE_ID.encode()
-# Of an instance: also what a record has that was an instance itself.
+# Headers that an instance does not take over.  A record that was an instance itself has the first
+# two.
 _LEFT_OUT: Final = [DUE, INSTANCE_OF, *[name.encode() for name in RECURRENCE_NAMES]]
 
-# Records between two places of a batch that are known.
+# Distance between two marks of a batch, in records.
 _MARK_RECORDS: Final = 16
 
 
 def opened_batch(header: BatchHeader, content: bytes) -> bytes:
-    """Return a batch with its content uncompressed: identity and records stay."""
+    """Return a batch with uncompressed `content` in place of its own: identity and records stay."""
     rebuilt = RebuiltBatch(header)
     rebuilt.attributes &= ~CODEC_MASK
     rebuilt.record_count = header.record_count
@@ -51,9 +52,10 @@ def opened_batch(header: BatchHeader, content: bytes) -> bytes:
 
 
 def batch_with(data: bytes, bodies: list[Body]) -> bytes:
-    """Return an uncompressed batch with the records of some of its places alone, in their order.
+    """Return an uncompressed batch with only the records of `bodies`, which are in its order.
 
-    The others leave gaps, as compaction does.  Raises `CorruptData` if the batch is damaged.
+    The offsets of all other records become gaps, as after compaction.  Raises `CorruptData` if the
+    batch is damaged.
     """
     header = checked_header(data, 0)
     rebuilt = RebuiltBatch(header)
@@ -79,18 +81,18 @@ def batch_with(data: bytes, bodies: list[Body]) -> bytes:
 
 
 class OpenedBody:
-    """Body of several places, whole and undamaged in `data`; `CorruptData` if it is not."""
+    """Body of several places, whole in `data`; raises `CorruptData` if it is damaged."""
 
     def __init__(self, data: bytes) -> None:
         self._data = data
         self._header = checked_header(data, 0)
-        # Where each sixteenth record begins, as far as they were gone through: places are asked for
-        # in the order of their due times.
+        # Marks: the position of each sixteenth record, as far as the batch was read.  Places are
+        # read in the order of their due times, and a search begins at the nearest mark.
         self._marks: list[i64] = [HEADER_SIZE]
 
     @property
     def size(self) -> int:
-        """Bytes of the batch."""
+        """Size of the batch in bytes."""
         return len(self._data)
 
     @property
@@ -101,12 +103,12 @@ class OpenedBody:
     def batch_of(self, first: int, count: int, due_ms: int | None, codec: int, level: int) -> bytes:
         """Return the batch of the `count` records from `first` on.
 
-        Without a due time they stay as they were sent.
+        Without a due time the records stay as they were sent.
         """
         return self._batch_of(first, count, due_ms, codec, level, False)
 
     def instance_of(self, index: int, due_ms: int, codec: int, level: int) -> bytes:
-        """Return the batch of a recurring record's instance that is due then."""
+        """Return the batch of a recurring record's instance that is due at `due_ms`."""
         return self._batch_of(index, 1, due_ms, codec, level, True)
 
     def _batch_of(

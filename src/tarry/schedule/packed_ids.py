@@ -1,8 +1,8 @@
-"""Ids of what waits, packed: which body has an id, and which id a body has.
+"""Ids of waiting bodies, packed: which body has an id, and which id a body has.
 
-An id lies in an order of entries as wide as its length needs, filled up with zeros: one of eleven
-widths, or its own width if it is longer than ids may be.  So it takes little more memory than its
-bytes, twice.  Hot.
+An id lies in an order of entries whose width is enough for its length, filled up with zeros.  There
+are eleven widths; an id that is longer than allowed has a width of its own.  An id takes little
+more memory than its bytes, twice: once for each direction.  Hot.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from mypy_extensions import i16
 
 from tarry.schedule.entry_order import EntryOrder
 
-# Bytes that are kept of an id, the next of these that is enough.
+# Bytes that an id is filled up to: the first of these widths that is enough.
 _ROOMS: Final = (8, 16, 24, 32, 48, 64, 96, 128, 256, 512, 1024)
 _S_OFFSET_SIZE: Final = 8
 _LENGTH_SIZE: Final = 2
-# Of an entry beside the id.
+# Bytes of an entry beside the id.
 ID_OVERHEAD: Final = _S_OFFSET_SIZE + _LENGTH_SIZE
 
 
 class PackedIds:
-    """Ids with their s-offsets, in one of two orders."""
+    """Ids with their s-offsets; a subclass orders them by id or by s-offset."""
 
     def __init__(self) -> None:
         self._orders: dict[int, EntryOrder] = {}
 
     def rooms(self) -> list[int]:
-        """Return which widths there are ids of, each as the bytes of the longest id in it."""
+        """Return the widths that have ids, ascending: bytes of the longest id that fits."""
         return sorted(self._orders)
 
     def block_from(self, room: int, key: bytes) -> bytes:
-        """Return packed ids of one width at or behind a key; b"" if there are no more."""
+        """Return the next packed ids of one width at or behind a key; b"" if there are no more."""
         order = self._orders.get(room)
         return b"" if order is None else order.block_from(key)
 
     def add_block(self, room: int, data: bytes) -> None:
-        """Add packed ids of one width behind all others; `CorruptData`."""
+        """Add packed ids of one width; `CorruptData` if they do not lie behind all others."""
         self._order_of(room).add_block(data)
 
     def _order_of(self, room: int) -> EntryOrder:
@@ -49,7 +49,7 @@ class PackedIds:
 
 
 class OffsetsOfIds(PackedIds):
-    """S-offset of the body that has an id, for each id that one has, in the order of the ids."""
+    """S-offsets of bodies by their ids, in the order of the ids."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -68,7 +68,7 @@ class OffsetsOfIds(PackedIds):
         return int(read_i64_be(entry, len(entry) - _S_OFFSET_SIZE)) if entry else None
 
     def put(self, schedule_id: bytes, s_offset: int) -> None:
-        """Let the body at this s-offset have the id, and no other."""
+        """Assign the id to the body at this s-offset, and to no other."""
         self.remove(schedule_id)
         entry = BytesWriter()
         entry.write(_padded(schedule_id))
@@ -77,7 +77,7 @@ class OffsetsOfIds(PackedIds):
         self.count += 1
 
     def remove(self, schedule_id: bytes) -> None:
-        """Let no body have this id."""
+        """Remove the id, if a body has it."""
         room = _room_of(schedule_id)
         order = self._orders.get(room)
         if order is None:
@@ -91,10 +91,10 @@ class OffsetsOfIds(PackedIds):
 
 
 class IdsOfOffsets(PackedIds):
-    """Id of each body that has one, in the order of s-offsets."""
+    """Ids of bodies by their s-offsets, in the order of the s-offsets."""
 
     def get(self, s_offset: int) -> bytes:
-        """Return the id of the body at this s-offset, or b""."""
+        """Return the id of the body at this s-offset; b"" if it has none."""
         key = _offset_key(s_offset)
         for order in self._orders.values():
             entry = order.find(key)
@@ -103,14 +103,14 @@ class IdsOfOffsets(PackedIds):
         return b""
 
     def put(self, s_offset: int, schedule_id: bytes) -> None:
-        """Note the id of a body that has none here."""
+        """Set the id of the body at this s-offset, which must have none yet."""
         entry = BytesWriter()
         write_i64_be(entry, s_offset)
         entry.write(_padded(schedule_id))
         self._order_of(_room_of(schedule_id)).add(entry.getvalue())
 
     def remove(self, s_offset: int) -> None:
-        """Forget the id of a body, if it has one."""
+        """Remove the id of the body at this s-offset, if it has one."""
         key = _offset_key(s_offset)
         for room, order in self._orders.items():
             if order.find(key):
@@ -129,7 +129,7 @@ def _room_of(schedule_id: bytes) -> int:
 
 
 def _padded(schedule_id: bytes) -> bytes:
-    """Return the length and the bytes of an id, filled up."""
+    """Return the length and the bytes of an id, filled up with zeros to its width."""
     padded = BytesWriter()
     write_i16_be(padded, i16(len(schedule_id)))
     padded.write(schedule_id)

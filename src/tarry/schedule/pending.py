@@ -1,8 +1,8 @@
 """Bodies that are pending: committed in the companion log, neither released nor cancelled.
 
-`PendingBodies` is the contract: in order of (due, s-offset), which is by due time, then arrival.
-`PendingHeap` keeps all of them in memory, packed: an entry in the order of due times, and 16 bytes
-in the order of s-offsets, which lead to it.  Hot.
+`PendingBodies` is the contract: bodies in order of (due, s-offset), which is by due time, then
+arrival.  `PendingHeap` keeps all of them in memory, packed: each body has an entry in the order of
+due times, and a link of 16 bytes in the order of s-offsets that leads to the entry.  Hot.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ from tarry.schedule.entry_order import EntryOrder
 from tarry.schedule.notes import ANY_OFFSET, Watermark
 from tarry.schedule.packed_ids import IdsOfOffsets
 
-# Due time of nothing: later than every other.
+# Due time where no body is pending: later than every other.
 NEVER: Final = 2**63 - 1
-# Due time of a body whose note cannot be read: at or below every watermark.
+# Due time of a body whose note cannot be read: it lies at or below every watermark.
 UNKNOWN: Final = -(2**63)
 
-# Entries looked at for the exceptions of a checkpoint, which is a part of one turn: 10 ms.
+# Most entries that are looked at for the exceptions of a checkpoint: 10 ms of one turn.
 _LOOKS_MAX: Final = 50_000
-# Of them, those that are taken from the order at once.
+# Entries that the search for exceptions takes from the order at once.
 _LOOKS_AT_ONCE: Final = 500
-# The same where the bodies of a batch are looked for.
+# Links that the search for the bodies of a batch takes from the order at once.
 _LINKS_AT_ONCE: Final = 50
-# Of a body that is pending: it matters while a start compares releases with it, and not after.
+# Leader epoch of a pending body: only a start needs the epoch, to compare releases with it.
 NO_EPOCH: Final = -1
 
 # Due time and s-offset.
 DuePlace = tuple[int, int]
 
-# A body that is released as it came.
+# Place of a body that is a whole batch, and is released as it was sent.
 WHOLE: Final = -1
 
 
@@ -57,8 +57,8 @@ class Body:
     """Batch in the companion log that is released when it is due.
 
     `s_offset` is its base offset there, `leader_epoch` the epoch that it was parked in, `size` the
-    bytes of the batch.  Or a place of such a batch: then `place` is the number of its first record
-    there, and `size` its share.
+    bytes of the batch.  A body may also be one place of a batch: then `place` is the number of its
+    first record in the batch, and `size` its share of the bytes.
     """
 
     def __init__(
@@ -76,17 +76,17 @@ class Body:
         self.s_offset = s_offset
         self.due_ms = due_ms
         self.leader_epoch = leader_epoch
-        # open: what the companion log says of it may be damaged; its release tells
+        # open: the count in the companion log may be damaged; the release has the right one
         self.record_count = record_count
         self.size = size
         self.place = place
         self.schedule_id = schedule_id
-        # Where the note of its batch was in the segment when it was parked, a hint.
+        # Position in the segment of the batch's note when the body was parked: a hint.
         self.position = position
 
     @property
     def is_packed(self) -> bool:
-        """Return whether an entry says all about it."""
+        """Return whether an entry and an id say all about the body."""
         return True
 
     @property
@@ -108,29 +108,29 @@ class LeftBody:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class PendingBodies:
-    """Contract of what keeps bodies until they are due; `count`, `records` and `size` are of all
-    of them."""
+    """Contract of a store that keeps bodies until they are due; `count`, `record_count` and `size`
+    are sums over all of them."""
 
     def __init__(self) -> None:
         self.count = 0
         self.record_count = 0
         self.size = 0
-        # Packed bodies before an s-offset that have left while a snapshot is written.
+        # Packed bodies before the s-offset `leaving_before` that left while a snapshot is written.
         self.leaving: list[LeftBody] = []
         self.leaving_before = 0
         # Id of each body that has one.
         self.ids = IdsOfOffsets()
 
     def add(self, body: Body) -> None:
-        """Keep a body that is not kept yet."""
+        """Add a body that is not here yet."""
         raise NotImplementedError
 
     def next_due_ms(self) -> int:
-        """Return when the first one is due; `NEVER` if there is none."""
+        """Return when the first body is due; `NEVER` if there is none."""
         raise NotImplementedError
 
     def take_due(self, now_wall_ms: int) -> Body | None:
-        """Take out the first one in the order, if it is due by now."""
+        """Remove and return the first body of the order if it is due by now; None otherwise."""
         raise NotImplementedError
 
     def has(self, s_offset: int) -> bool:
@@ -138,24 +138,24 @@ class PendingBodies:
         raise NotImplementedError
 
     def forget(self, s_offset: int) -> Body | None:
-        """Take out the body at `s_offset`; None if it is not here."""
+        """Remove and return the body at `s_offset`; None if it is not here."""
         raise NotImplementedError
 
     def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
-        """Return the s-offsets of what belongs to a watermark, from this s-offset on, and is at or
-        below it, in any order; None if that is too much to look for.  Without those that recur."""
+        """Return the s-offsets, from `from_offset` on, of the bodies that belong to a watermark and
+        are at or below it, in any order, recurring ones left out; None if they are too many."""
         raise NotImplementedError
 
     def first_offset(self) -> int:
-        """Return where the first batch of all of them begins; `ANY_OFFSET` if there is none."""
+        """Return the base offset of the first batch with a body; `ANY_OFFSET` if there is none."""
         raise NotImplementedError
 
     def between(self, first: int, until: int) -> list[Body]:
-        """Return the bodies from one s-offset on and before another, in the order of these."""
+        """Return the bodies from s-offset `first` to before `until`, in the order of s-offsets."""
         raise NotImplementedError
 
     def furthest_due_ms(self) -> int:
-        """Return when the last one is due; -1 if there is none."""
+        """Return when the last body is due; -1 if there is none."""
         raise NotImplementedError
 
     def get(self, s_offset: int) -> Body | None:
@@ -163,42 +163,42 @@ class PendingBodies:
         raise NotImplementedError
 
     def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
-        """Return the first places from this one of the order on; an empty list means that there are
-        no more."""
+        """Return the next places at or behind this one, `count_max` at most; an empty list means
+        that there are no more."""
         raise NotImplementedError
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
-        """Sum up what is due from one time on and before another."""
+        """Sum up the bodies that are due from `from_ms` to before `until_ms`."""
         raise NotImplementedError
 
     # -- snapshots
 
     def entries_from(self, key: bytes) -> bytes:
-        """Return packed entries at or behind a key, in the order of due times; b"" if there are no
-        more."""
+        """Return the next packed entries at or behind a key, in the order of due times; b"" if
+        there are no more."""
         raise NotImplementedError
 
     def links_from(self, key: bytes) -> bytes:
-        """Return packed links at or behind a key, in the order of s-offsets; b"" if there are no
-        more."""
+        """Return the next packed links at or behind a key, in the order of s-offsets; b"" if there
+        are no more."""
         raise NotImplementedError
 
     def begin_leaving(self, before_offset: int) -> None:
-        """Note in `leaving`, from now on, what leaves and lies before this s-offset."""
+        """Collect in `leaving`, from now on, each leaving body that lies before this s-offset."""
         self.leaving = []
         self.leaving_before = before_offset
 
     def note_leaving(self, body: Body) -> None:
-        """Note a body that had left before."""
+        """Add to `leaving` a body that had left before the collection began."""
         self.leaving.append(LeftBody(_entry_of(body), body.schedule_id))
 
     def end_leaving(self) -> None:
-        """Note what leaves no more."""
+        """End the collection of leaving bodies."""
         self.leaving = []
         self.leaving_before = 0
 
 
-# Bytes that lead from an s-offset to its entry: s-offset and due time.
+# Bytes of a link, which leads from an s-offset to its entry: s-offset and due time.
 LINK_SIZE: Final = 16
 
 
@@ -209,7 +209,7 @@ class PendingHeap(PendingBodies):
         super().__init__()
         self._order = DueOrder()
         self._links = EntryOrder(LINK_SIZE)
-        # Bodies that recur, of which an entry does not say all, by s-offset.
+        # Recurring bodies by s-offset: an entry does not say all about them.
         self._objects: dict[int, Body] = {}
 
     def add(self, body: Body) -> None:
@@ -252,7 +252,7 @@ class PendingHeap(PendingBodies):
         return self._let_go(self._order.remove_at(due_ms, s_offset))
 
     def _let_go(self, entry: bytes) -> Body:
-        """Return the body of an entry that has left the orders."""
+        """Return the body of an entry that was removed from the orders; forget all else of it."""
         body = self._body_of(entry)
         s_offset = body.s_offset
         if s_offset < self.leaving_before and body.is_packed:
@@ -323,8 +323,8 @@ class PendingHeap(PendingBodies):
     # -- a start
 
     def add_entries(self, data: bytes, record_count: int, size: int) -> None:
-        """Add packed entries behind all others, with the sums over them; their links follow.
-        `CorruptData`.
+        """Add packed entries with the sums over them; `add_links` has to follow.  `CorruptData` if
+        they do not lie behind all others.
         """
         self._order.add_summed(data, record_count, size)
         self.count += len(data) // ENTRY_SIZE
@@ -332,11 +332,11 @@ class PendingHeap(PendingBodies):
         self.size += size
 
     def add_links(self, data: bytes) -> None:
-        """Add the packed links of entries behind all others; `CorruptData`."""
+        """Add the packed links of entries; `CorruptData` if they do not lie behind all others."""
         self._links.add_block(data)
 
     def add_missing(self, entry: bytes) -> None:
-        """Add an entry with its link, unless they are here: one, the other, or both."""
+        """Add an entry and its link, each of them only if it is not here yet."""
         s_offset, due_ms = s_offset_of(entry), due_ms_of(entry)
         if not self._order.has_at(due_ms, s_offset):
             self._order.add(entry)
@@ -353,7 +353,7 @@ class PendingHeap(PendingBodies):
 
     @property
     def is_even(self) -> bool:
-        """Return whether there are as many entries as links."""
+        """Return whether there are as many entries and links as `count` says."""
         return self._order.count() == self._links.count() == self.count
 
     def _due_ms(self, s_offset: int) -> int | None:
@@ -395,7 +395,7 @@ def _entry_of(body: Body) -> bytes:
 
 
 def link_key(s_offset: int) -> bytes:
-    """Return what a link at this s-offset begins with."""
+    """Return the bytes with which the link of this s-offset begins."""
     key = BytesWriter()
     write_i64_be(key, max(s_offset, 0))
     return key.getvalue()
@@ -418,5 +418,5 @@ def _due_in(link: bytes) -> int:
 
 
 def _behind(entry: bytes) -> bytes:
-    """Return the first bytes behind an entry."""
+    """Return the smallest key that lies behind an entry."""
     return entry + b"\0"

@@ -1,8 +1,8 @@
 """Places of a batch that waits: which of its records are released together, and when.
 
-Records that follow each other and are due at the same time share a place.  One with an id has a
-place of its own, so that it can be cancelled, and so has one that recurs.  Each place is released
-for itself: its s-offset is that of its first record.
+Records that follow each other and are due at the same time share a place.  A record with an id has
+a place of its own, so that it can be cancelled; so has a record that recurs.  Each place is
+released by itself: its s-offset is that of its first record.
 """
 
 from __future__ import annotations
@@ -11,14 +11,15 @@ from typing import Final
 
 from tarry.schedule.recurring.terms import RecurrenceTerms
 
-# Due time of what is never released: a record that cancels, or one that its batch replaces.
+# Due time of a record that is never released: it cancels, or a later record of its batch replaces
+# it.
 NOT_RELEASED: Final = -1
 
 
 class RecordPlace:
     """Place of `count` records of a batch from the record `first` on.
 
-    One with `terms` is a record that recurs; `due_ms` is its first time.
+    A place with `terms` is a record that recurs; `due_ms` is its first due time.
     """
 
     def __init__(
@@ -36,7 +37,7 @@ class RecordPlace:
         self.terms = terms
 
     def takes(self, other: RecordPlace) -> bool:
-        """Return whether the place behind this one can be one with it."""
+        """Return whether this place and the next one, `other`, can be one place."""
         if self.terms is not None or other.terms is not None:
             return False
         return self.due_ms == other.due_ms and not self.schedule_id and not other.schedule_id

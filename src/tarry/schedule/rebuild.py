@@ -5,11 +5,11 @@ checkpoint that counts is taken, and P is read from there to its end.  A release
 only if its leader epoch is not below the body's: after an unclean election s-offsets are given
 again.
 
-A recurring body is not done by a release.  When it came last is the later of what the checkpoint
-says and of P's releases.
+A recurring body is not done by a release.  Its last instance is the later one of the checkpoint and
+of P's releases.
 
-Where a snapshot is there what it says stands for S before its offset and for the last
-checkpoint before that, and S is read from there on.  Hot.
+A snapshot, if there is one, stands for S before its offset and for the last checkpoint before that
+offset; S is read from there on.  Hot.
 
     rebuild.add_note(...), rebuild.add_body(...)      each batch of S
     rebuild.begin_releases(...)                       from which offset on P is to be read
@@ -52,45 +52,46 @@ _TAKEN_AT_ONCE: Final = 10_000
 
 
 class Rebuild:
-    """Findings so far.  `flaws` are sentences about what cannot be released, the first ones
-    of `flaw_count`."""
+    """Rebuild of one schedule.  `flaws` are sentences about bodies that cannot be released: the
+    first of them, `flaw_count` in all."""
 
     def __init__(self) -> None:
         self.flaws: list[str] = []
         self.flaw_count = 0
-        # By s-offset, in their order.
+        # Bodies that S has, by s-offset, in the order of S.
         self._bodies: dict[int, Body] = {}
         # Bodies that cannot be released, with the due time `UNKNOWN`.
         self._damaged: dict[int, Body] = {}
-        # Those that recur, as their releases tell.
+        # Damaged bodies, by s-offset, that recur: P has instances of them.
         self._damaged_recurring: dict[int, None] = {}
-        # The last batch that cannot be read and may have been a checkpoint, and the one before.
+        # Offset in S of the last unreadable batch that may be a checkpoint, and of the one before.
         self.unread_offset = NO_S_OFFSET
         self._unread_before = NO_S_OFFSET
         self._cancelled: dict[int, None] = {}
-        # Those of them that have recurred and ended by themselves.
+        # Cancelled bodies that have recurred and ended by themselves.
         self._ended: dict[int, None] = {}
-        # By the epoch of c - 1, oldest first.
+        # The last checkpoints of each epoch of c - 1, oldest first.
         self._checkpoints: dict[int, list[NotedCheckpoint]] = {}
         self._taken: NotedCheckpoint | None = None
         self._watermarks = ScheduleWatermarks([])
         self._p_high_watermark = 0
         # Releases at or past P's high watermark, in the order of P.
         self._releases: list[OpenRelease] = []
-        # The last ones of those below it.
+        # The last releases below P's high watermark.
         self._released: deque[OpenRelease] = deque(maxlen=SCHEDULE_RELEASED_KEPT)
-        # Their ids by who had them last, of those that nobody has had since.
+        # Ids of these releases that no later body has: the s-offset of the last body of each.
         self._released_ids: dict[bytes, int] = {}
-        # The state that is being made, the bodies that it does not have yet, and S's high watermark
-        # when it was begun.
+        # The state that is being filled, the bodies that are not in it yet, and S's high watermark
+        # when filling began.
         self._state: ScheduleState | None = None
         self._left: Iterator[Body] = iter(())
         self._s_high_watermark = 0
-        # The note that was read last, and where its body has to be.
+        # The scheduled note that was read last, the offset that its body must have, and the note's
+        # position in its segment.
         self._scheduled: ScheduledNote | None = None
         self._body_offset = NO_S_OFFSET
         self._note_position = NO_POSITION
-        # What was pending when S had been read up to some s-offset.
+        # The snapshot that this rebuild begins with; None without one.
         self._snapshot: TakenSnapshot | None = None
 
     def begin_with(self, snapshot: TakenSnapshot) -> None:
@@ -118,7 +119,7 @@ class Rebuild:
             self._add_flaw(note.sentence)
 
     def is_body_expected(self, s_offset: int) -> bool:
-        """Return whether the batch at this offset of S must be a body: its note has said so."""
+        """Return whether the batch at this offset of S must be a body: its note lies before it."""
         return self._body_offset == s_offset
 
     def add_body(self, s_offset: int, leader_epoch: int, record_count: int, size: int) -> None:
@@ -132,7 +133,7 @@ class Rebuild:
                 # The unreadable batch right before a body was its note, and no checkpoint.
                 self.unread_offset = self._unread_before
             else:
-                # It may be a checkpoint: the bit may be flipped that tells notes from bodies.
+                # The batch may be a checkpoint whose control bit is flipped.
                 self._add_unread(s_offset)
             self._damaged[s_offset] = Body(s_offset, UNKNOWN, leader_epoch, record_count, size)
             self._add_flaw(f"the batch at offset {s_offset} has no note that says when it is due")
@@ -140,9 +141,9 @@ class Rebuild:
             self._add_noted(note, s_offset, leader_epoch, record_count, size)
 
     def add_emptied(self, s_offset: int) -> None:
-        """Take what compaction has left in the place of a batch that is done: no records.
+        """Take the batch without records that compaction has left in place of a body that is done.
 
-        A note right before it stays for what it cancels.
+        The note right before it may still cancel other bodies.
         """
         note = self._scheduled
         if note is not None and self._body_offset == s_offset:
@@ -197,10 +198,10 @@ class Rebuild:
     ) -> int:
         """Take the last checkpoint that counts; return the offset from which P is to be read.
 
-        A checkpoint counts if P has what was before c in that epoch.  Without one, P is to be read
-        from its start.  What lies below P's high watermark was released for good.  `CorruptData` if
-        a later checkpoint may be lost (`is_s_whole`: S was read to its end) and P does not reach
-        back to the one before: what it has lost may be the releases of what seems to wait.
+        A checkpoint counts if P has the record at c - 1 in the checkpoint's epoch.  Without a
+        checkpoint, P is to be read from its start.  Releases below P's high watermark are final.
+        `CorruptData` if a later checkpoint may be lost (`is_s_whole`: S was read to its end) and P
+        does not reach back to the one before: P may have lost releases of bodies that seem to wait.
         """
         taken: NotedCheckpoint | None = None
         for kept in self._checkpoints.values():
@@ -248,7 +249,7 @@ class Rebuild:
                 self._watermarks.add(Body(each.s_offset, each.due_ms, 0, 1, 0))
 
     def _take_recurrences(self, taken: NotedCheckpoint) -> None:
-        """Take from the checkpoint which instances P had below c."""
+        """Set each recurring body's last instance to the one that P had below c."""
         noted = {each.s_offset: each for each in taken.checkpoint.recurrences}
         for body in self._bodies.values():
             if not isinstance(body, RecurringBody) or body.s_offset > taken.offset:
@@ -258,8 +259,8 @@ class Rebuild:
                 body.last_ms = each.last_ms
                 body.released_count = each.count
             else:
-                # A release of Tarry that knows no recurring records has noted it.  What P had
-                # before is not known any more, and nothing comes twice.
+                # A release of Tarry that knows no recurring records wrote the checkpoint.  Which
+                # instances P had is not known: skip those due before, so that none comes twice.
                 body.last_ms = max(body.last_ms, taken.checkpoint.noted_ms)
             body.commit(body.last_ms, body.released_count, NO_S_OFFSET)
 
@@ -268,7 +269,7 @@ class Rebuild:
     ) -> None:
         """Take a released batch of P, with the leader epoch and the offset that it has there.
 
-        What S says of its records may be damaged, and is not asked.
+        The count of records is taken from P: the count in S may be damaged.
         """
         snapshot = self._snapshot
         if snapshot is not None and s_offset < snapshot.s_offset:
@@ -284,12 +285,12 @@ class Rebuild:
         if body is None or leader_epoch < body.leader_epoch or isinstance(body, RecurringBody):
             return
         if body.due_ms == UNKNOWN and body.record_count != record_count:
-            # Perhaps its first place, and others wait.
+            # The release may be of the batch's first place only, while other places wait.
             return
         del bodies[s_offset]
         body.record_count = record_count
         if body.due_ms == UNKNOWN:
-            # No watermark can stand for it.
+            # The due time is not known, so no watermark can cover the body.
             return
         self._add_found(body, base_offset)
 
@@ -319,9 +320,9 @@ class Rebuild:
     # -- the state
 
     def finish(self, pending: PendingBodies, s_high_watermark: int) -> ScheduleState:
-        """Return the state: what was neither released nor cancelled.  The rebuild is over.
+        """Return the state of all bodies that were neither released nor cancelled; end the rebuild.
 
-        What lies below S's high watermark is pending, the rest is parked.
+        Bodies below S's high watermark are pending, the others are parked.
         """
         self.begin_state(pending, s_high_watermark)
         while True:
@@ -330,7 +331,7 @@ class Rebuild:
                 return state
 
     def begin_state(self, pending: PendingBodies, s_high_watermark: int) -> None:
-        """Begin the state, which `take_on` fills, as `finish` does at once."""
+        """Begin the state, which `take_on` fills in steps; `finish` does both at once."""
         snapshot = self._snapshot
         if snapshot is None:
             state = ScheduleState(pending, self._watermarks)
@@ -343,13 +344,13 @@ class Rebuild:
         for known in self._released:
             self._released_ids[known.body.schedule_id] = known.body.s_offset
         for release in self._releases:
-            # A body that was parked later may take the id over.  A recurring body has its own while
-            # it is alive.
+            # A body that was parked later may take the id over.  A recurring body keeps its id
+            # while it is alive.
             if not isinstance(release, OpenInstance):
                 state.ids.restore(release.body.schedule_id, release.body.s_offset)
 
     def take_on(self, count_max: int) -> ScheduleState | None:
-        """Take so many bodies into the state; return it when it has all of them."""
+        """Take `count_max` bodies into the state; return the state once it has all, else None."""
         state = self._state
         assert state is not None
         snapshot = self._snapshot
@@ -372,7 +373,7 @@ class Rebuild:
                 state.add_release(release.body, release.base_offset)
         for s_offset, body in self._damaged.items():
             if s_offset not in self._cancelled:
-                # Of several records each may have its own time: a checkpoint cannot name them.
+                # Several records may have a due time each: a checkpoint cannot name them.
                 is_unclear = (
                     body.record_count > 1
                     or s_offset in self._damaged_recurring
@@ -390,7 +391,7 @@ class Rebuild:
             if isinstance(body, RecurringBody) and s_offset in self._ended:
                 state.released.add(body, body.committed_offset)
         elif isinstance(body, RecurringBody):
-            # Its next time is found when it is looked at: to do so for all takes long.
+            # The next due time is found when the body is looked at: for all bodies it takes long.
             body.due_ms = max(body.due_ms, body.last_ms)
             self._take_over_id(state, body)
             state.restore(body, self._s_high_watermark)
@@ -401,7 +402,7 @@ class Rebuild:
             state.restore(body, self._s_high_watermark)
 
     def _take_over_id(self, state: ScheduleState, body: Body) -> None:
-        """Forget who was released with the id of a body before: it is not meant any more."""
+        """Forget the released body that had this body's id before: the id means this body now."""
         schedule_id = body.schedule_id
         state.released.forget_id(schedule_id)
         if self._released_ids.get(schedule_id, body.s_offset) < body.s_offset:

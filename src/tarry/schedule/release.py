@@ -1,15 +1,15 @@
 """Identity of a released batch: which body of the companion log it is.
 
-The record in the partition is the commit of a release.  So its batch says whose body it is: the
-producer id is -1, and base sequence and producer epoch are the s-offset, the offset of the body in
+The record in the partition is the commit of a release.  Therefore its batch says which body it is:
+the producer id is -1, and base sequence and producer epoch are the s-offset, the body's offset in
 the companion log: 31 bits and 15 bits.  No client writes such a batch.  KafkaJS without idempotence
-sends producer id -1 with the epoch 0 and the sequence 0, which would be s-offset 0: there lies the
-first note of a companion log, never a body.
+sends producer id -1 with the epoch 0 and the sequence 0, which would be s-offset 0.  No body has
+this offset: it is that of a companion log's first note.
 
 A recurring body is released again and again.  The epoch of such a release has its sign bit set, so
-that a release of Tarry which knows none does not take the first one for the end of its body.  Its
-record's timestamp is when the instance was due; the batch's base timestamp says so even where a
-topic stamps records when they are appended.  Hot.
+that an old version of Tarry, which knows no recurring bodies, does not take the first instance for
+the end of its body.  The instance's due time is its record's timestamp; the batch's base timestamp
+has it even where a topic stamps records when they are appended.  Hot.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from tarry.records.numbering import numbered
 _SEQUENCE_BITS: Final = 31
 # The epoch's sign bit.
 _INSTANCE: Final = -0x8000
-# A companion log that is appended to a million times a second reaches it after two years.
+# Largest s-offset: a million appends a second reach it after two years.
 S_OFFSET_MAX: Final = (1 << 46) - 1
 
-# Of a batch that is no release.
+# S-offset of a batch that is no release.
 NO_S_OFFSET: Final = -1
 
 
 def released_batch(body: bytes, s_offset: i64) -> bytes:
     """Return the batch that a body becomes when it is released; its records are not opened.
 
-    Base offset and leader epoch are set by the log that it is appended to.
+    The partition's log sets base offset and leader epoch.
     """
     assert s_offset > 0
     assert s_offset <= S_OFFSET_MAX

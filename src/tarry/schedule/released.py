@@ -1,6 +1,7 @@
-"""Memory of what a schedule has released: the last ones of many, by s-offset and by id.
+"""Memory of the bodies that a schedule has released last, by s-offset and by id.
 
-It is for answers alone: who asks to cancel what was released before is told so.  Hot.
+It serves answers only: a request to cancel a released body gets the answer that it is released.
+Hot.
 """
 
 from __future__ import annotations
@@ -10,11 +11,11 @@ from tarry.schedule.pending import Body
 
 
 class ReleasedBodies:
-    """Bodies whose release counts for good, with the offset that each has in the partition, or -1
-    if that is not known any more."""
+    """Bodies whose release is committed, with the offset of each in the partition, or -1 if the
+    offset is not known any more."""
 
     def __init__(self) -> None:
-        # By s-offset, the one that was released first stands first.
+        # Offset, id and number of records by s-offset; the body released first stands first.
         self._offsets: dict[int, tuple[int, bytes, int]] = {}
         self._by_id: dict[bytes, int] = {}
 
@@ -31,29 +32,29 @@ class ReleasedBodies:
             self._forget(next(iter(offsets)))
 
     def restore(self, s_offset: int, offset: int, schedule_id: bytes, record_count: int) -> None:
-        """Remember what an earlier life has remembered, in the order of `all`."""
+        """Remember a body that an earlier life of the broker remembered, in the order of `all`."""
         self._offsets[s_offset] = (offset, schedule_id, record_count)
         if schedule_id:
             self._by_id[schedule_id] = s_offset
 
     def all(self) -> list[tuple[int, int, bytes, int]]:
-        """Return what is remembered: s-offsets, offsets, the ids that nobody had since, and counts
-        of records."""
+        """Return the remembered bodies: s-offset, offset, id, and number of records of each; the id
+        is b"" if another body has had it since."""
         return [
             (s_offset, offset, schedule_id if self._by_id.get(schedule_id) == s_offset else b"", n)
             for s_offset, (offset, schedule_id, n) in self._offsets.items()
         ]
 
     def forget_id(self, schedule_id: bytes) -> None:
-        """Forget who had an id, since another one has had it after that."""
+        """Forget which released body had an id: another body has taken it over."""
         self._by_id.pop(schedule_id, None)
 
     def s_offset_of(self, schedule_id: bytes) -> int | None:
-        """Return the s-offset of the last one that was released with this id."""
+        """Return the s-offset of the last body released with this id; None if none is known."""
         return self._by_id.get(schedule_id)
 
     def offset_of(self, s_offset: int) -> int | None:
-        """Return the offset in the partition of what was released; None if it is not known here."""
+        """Return the offset in the partition of a released body; None if it is not known here."""
         found = self._offsets.get(s_offset)
         return None if found is None else found[0]
 

@@ -1,13 +1,13 @@
-"""Snapshot of what waits, as it is written beside the companion log S: a hint for the next start.
+"""Snapshot of the pending bodies, in a file beside the companion log S: a hint for the next start.
 
-It says what was pending when S had been read up to the offset X and P up to c, so that a start
-reads S from X on and P from c on.  It is written in steps, while bodies come and go.  An entry
-stands in it if its body lies before X and was pending at any time meanwhile: what has left since
-then has left by a note behind X or by a release behind c, and a start reads these.
+A snapshot says which bodies were pending at offset X of S and offset c of P, so that a start reads
+S from X on and P from c on.  It is written in steps, while bodies come and go.  It has an entry for
+each body before X that was pending at any time during the writing.  A body that leaves meanwhile
+leaves by a note behind X or by a release behind c, and a start reads these.
 
-Blocks follow each other: a type, the size of the content, the CRC of all, the content.  They are
-those of the header, of entries in the order of due times, of links in the order of s-offsets, of
-ids, of bodies that have left, of what was released before, and one that ends the file.  Hot.
+A block has a type, the size of its content, the CRC of all, and the content.  The file has blocks
+of these types: the header, the bodies that were released before, entries in the order of due times,
+links in the order of s-offsets, ids, bodies that have left, and the end.  Hot.
 """
 
 from __future__ import annotations
@@ -51,23 +51,23 @@ _END: Final = 7
 _IDS_OF_OFFSETS: Final = 8
 _OFFSETS_OF_IDS: Final = 9
 
-# Type and size of a block's content, and its CRC.
+# Bytes before a block's content: its type, its size and the CRC.
 _BLOCK_HEADER_SIZE: Final = 12
-# A block has a thousand ids at most, of which the longest that are taken have a kilobyte.
+# Largest content of a block: a thousand ids, of a kilobyte each at most.
 _BLOCK_BYTES_MAX: Final = 2 * 1024 * 1024
-# Sums over the entries of a block.
+# Bytes of the sums over the entries of a block.
 _SUMS_SIZE: Final = 16
 _TOPIC_ID_SIZE: Final = 16
-# An id of a note has less.
+# Bound of the width of a block of ids; the ids of notes are shorter.
 _ID_ROOM_MAX: Final = 2**15
 
-# Bodies that may leave while a snapshot is written: one that takes longer is given up.
+# Bodies that may leave while a snapshot is written; if more leave, the snapshot is given up.
 LEFT_MAX: Final = 100_000
 
 
 class SnapshotHeader:
-    """Extent of a snapshot: S up to `s_offset`, where the batch before has the epoch `s_epoch`, and
-    P as far as `checkpoint` says."""
+    """Extent of a snapshot: S up to `s_offset`, before which lies a batch of the epoch `s_epoch`,
+    and P up to the c of `checkpoint`."""
 
     def __init__(
         self, topic_id: bytes, index: int, s_offset: int, s_epoch: int, checkpoint: CheckpointNote
@@ -113,18 +113,18 @@ def _block(kind: int, content: bytes) -> bytes:
     write_i32_be(block, i32(kind))
     write_i32_be(block, i32(len(content)))
     crc: i64 = crc32c(content, crc32c(block.getvalue()))
-    # As a signed number.
+    # Write the CRC as a signed number.
     write_i32_be(block, i32(crc - 2**32 if crc >= 2**31 else crc))
     block.write(content)
     return block.getvalue()
 
 
-# A block that says nothing.
+# Block without content, written if none of the entries looked at belongs to the snapshot.
 _EMPTY: Final = _block(_IDS, b"")
 
 
 class SnapshotWriter:
-    """Writing of one snapshot of a state that goes on to change."""
+    """Writer of one snapshot, in steps, while the state goes on changing."""
 
     def __init__(self, state: ScheduleState, header: SnapshotHeader) -> None:
         self._pending = state.pending
@@ -132,15 +132,15 @@ class SnapshotWriter:
         self._key = b""
         self._phase = _ENTRIES
         self._ids = state.ids.offsets
-        # Widths of ids that are left to be written in this phase.
+        # Widths whose ids are not written yet in this phase.
         self._rooms: list[int] = []
-        # Of those that have left, so many are written.
+        # Number of the leaving bodies that are written.
         self._left_count = 0
         self.is_over = False
         first = BytesWriter()
         first.write(_block(_HEADER, header.encode()))
         self._pending.begin_leaving(header.s_offset)
-        # What is being released or cancelled may have to wait again.
+        # A body that is being released or cancelled waits again if that write is lost.
         for body in state.leaving_bodies():
             if body.s_offset < header.s_offset:
                 self._pending.note_leaving(body)
@@ -152,11 +152,11 @@ class SnapshotWriter:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether so much has left meanwhile that the snapshot is to be given up."""
+        """Return whether so many bodies have left that the snapshot is to be given up."""
         return len(self._pending.leaving) > LEFT_MAX
 
     def next(self) -> bytes:
-        """Return the next blocks; the snapshot `is_over` with those that end it."""
+        """Return the next blocks; `is_over` is true with the last ones."""
         if self._first:
             first, self._first = self._first, b""
             return first
@@ -171,7 +171,7 @@ class SnapshotWriter:
         return self._next_left()
 
     def end(self) -> None:
-        """Let go of the state: the snapshot is written, or given up."""
+        """End the collection of leaving bodies: the snapshot is written, or given up."""
         self._pending.end_leaving()
 
     def _next_entries(self) -> bytes:
@@ -210,8 +210,8 @@ class SnapshotWriter:
         return self._next_ids_of_offsets()
 
     def _before_end(self, data: bytes, width: int) -> bytes:
-        """Return the entries that lie before the snapshot's end; they begin with their s-offsets,
-        in the order of these."""
+        """Return the entries of `data` that lie before the snapshot's end.  Each entry begins with
+        its s-offset, and they are in the order of s-offsets."""
         end = len(data)
         while end > 0 and s_offset_in(data, end - width) >= self._before:
             end -= width
@@ -252,7 +252,7 @@ class SnapshotWriter:
         return self._next_left()
 
     def _next_left(self) -> bytes:
-        """Return a block of what has left, and the end behind the last one."""
+        """Return the next blocks of leaving bodies, and behind the last of them the end block."""
         first = self._left_count
         entries = self._pending.leaving[first : first + CHUNK_ENTRIES_MAX]
         self._left_count += len(entries)
@@ -298,7 +298,7 @@ def _check_id(content: bytes, position: i64, size: i64) -> None:
 
 
 class SnapshotBase:
-    """Content of a snapshot, as a start begins with it."""
+    """Content of a snapshot, with which a rebuild begins."""
 
     def __init__(self) -> None:
         self.pending = PendingHeap()
@@ -307,18 +307,18 @@ class SnapshotBase:
 
 
 class SnapshotReader:
-    """Reading of a snapshot, whose bytes come piece by piece; `CorruptData` if it is damaged."""
+    """Reader of a snapshot, whose bytes come piece by piece; `CorruptData` if it is damaged."""
 
     def __init__(self) -> None:
         self.base = SnapshotBase()
         self.header: SnapshotHeader | None = None
         self.is_over = False
-        # More may be taken before more is read.
+        # True if bytes are left that `take` can go on with before more are read.
         self.is_behind = False
         self._rest = b""
 
     def take(self, data: bytes) -> None:
-        """Take the next bytes of the file.  Without `is_behind`, all whole blocks are taken."""
+        """Take the next bytes of the file; whole blocks are left over only if `is_behind`."""
         data = self._rest + data
         self.is_behind = False
         position: i64 = 0
@@ -337,7 +337,7 @@ class SnapshotReader:
             kind = int(read_i32_be(data, position))
             self._take_block(kind, content)
             position = begin + size
-            # Each of its entries is looked for: they cost what all other blocks do.
+            # A block of leaving bodies costs as much as all others: each entry is looked for.
             self.is_behind = kind == _LEFT and end > position
         self._rest = data[position:]
 

@@ -1,17 +1,17 @@
-"""State of a partition's schedule while it is led here: what is parked, pending, being released.
+"""State of a led partition's schedule: the bodies that are parked, pending or being released.
 
-A body is parked when it is appended to the companion log S, pending once S's high watermark has
-passed it, and only then it may be released: else a new leader could have the release and not the
-body.  A release is under way until the high watermark of the partition P has passed it.  What could
-not be written goes back to where it was.
+A body is parked when it is appended to the companion log S, and pending once S's high watermark has
+passed it.  Only then may it be released: else a new leader could have the release and not the body.
+A release is under way until the high watermark of the partition P has passed it.  A body returns to
+its former place if a write is lost.
 
     append to S                  S's high watermark                 append to P      P's
         park -> parked -> commit_parked -> pending -> take_due -> add_release -> commit_released
                 rollback_parked                      put_back     rollback_released
 
-A recurring body is pending again as soon as an instance of it was released (`add_instance`), with
-several releases under way.  It rests while these are too many, or if it has ended: until one of
-them counts, or a note says that it has ended.  Hot.
+A recurring body is pending again as soon as an instance of it was released (`add_instance`), so
+several of its releases may be under way.  It rests while these are too many, until one of them is
+committed; a body that has ended rests until a note says so.  Hot.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from tarry.schedule.watermarks import ScheduleWatermarks
 
 
 class OpenRelease:
-    """Release that is under way: its batch has these offsets in the partition."""
+    """Release that is under way; its batch is at these offsets of the partition."""
 
     def __init__(self, body: Body, base_offset: int) -> None:
         self.body = body
@@ -43,7 +43,7 @@ class OpenRelease:
 
 
 class OpenInstance(OpenRelease):
-    """Release of an instance that is under way: its due time, and what was released before."""
+    """Release of an instance that is under way: `due_ms`, and the body's state before it."""
 
     def __init__(self, body: RecurringBody, base_offset: int, due_ms: int) -> None:
         super().__init__(body, base_offset)
@@ -58,46 +58,46 @@ def _s_offset_of(body: Body) -> int:
 
 
 class ScheduleState:
-    """Bodies that are not released for good yet, and how far those go that are."""
+    """Bodies whose releases are not committed yet, and the watermarks of the committed ones."""
 
     def __init__(self, pending: PendingBodies, watermarks: ScheduleWatermarks) -> None:
         self.pending = pending
-        # What was released below P's high watermark.
+        # Watermarks of the releases below P's high watermark.
         self.watermarks = watermarks
-        # In the order of their offsets, in S and in P.
+        # Parked bodies in the order of S, their bytes, and open releases in the order of P.
         self._parked: list[Body] = []
         self._parked_bytes = 0
         self._releases: list[OpenRelease] = []
-        # The same by s-offset, without those of instances.
+        # Open releases by s-offset, without those of instances.
         self._releasing: dict[int, OpenRelease] = {}
-        # Damaged bodies: not tried again by this state, and kept in S for a later one.
+        # Damaged bodies by s-offset: this state does not try them again, S keeps them.
         self._damaged: dict[int, Body] = {}
-        # The checkpoint that counts does not say whether some of them are done.
+        # True if the last checkpoint does not say whether some damaged bodies are done.
         self._has_unclear = False
         self.ids = ScheduleIds()
         self.released = ReleasedBodies()
-        # Recurring bodies that are alive, and those of them that rest, by s-offset.
+        # Recurring bodies that are alive, and those of them that rest; both by s-offset.
         self.recurring: dict[int, RecurringBody] = {}
         self._resting: dict[int, RecurringBody] = {}
         self._counts: TopicCounts | None = None
 
     def count_in(self, counts: TopicCounts) -> None:
-        """Count from now on what is released for good."""
+        """Count committed releases in `counts` from now on."""
         self._counts = counts
 
     @property
     def count(self) -> int:
-        """Batches that are parked, pending or damaged, or rest."""
+        """Number of bodies that are parked, pending, damaged or resting."""
         return self.pending.count + len(self._parked) + len(self._damaged) + len(self._resting)
 
     @property
     def waiting_bytes(self) -> int:
-        """Bytes of what is parked or pending."""
+        """Bytes of the bodies that are parked or pending."""
         return self.pending.size + self._parked_bytes
 
     @property
     def damaged_count(self) -> int:
-        """Batches that were set aside."""
+        """Number of damaged bodies that were set aside."""
         return len(self._damaged)
 
     def first_offset(self) -> int:
@@ -112,7 +112,7 @@ class ScheduleState:
     # -- parking
 
     def park(self, body: Body, now_wall_ms: int) -> None:
-        """Take a body that was appended to S's tail."""
+        """Add a body that was appended to S's tail."""
         assert not self._parked or self._parked[-1].s_offset < body.s_offset
         self._parked.append(body)
         self._parked_bytes += body.size
@@ -120,7 +120,7 @@ class ScheduleState:
         self.watermarks.begin(body.s_offset, now_wall_ms)
 
     def restore(self, body: Body, s_high_watermark: int) -> None:
-        """Take a body that S has and that was not released; they come in the order of S."""
+        """Add a body of S that was not released.  Callers add bodies in the order of S."""
         self._keep(body)
         if body.s_offset < s_high_watermark:
             self.pending.add(body)
@@ -136,9 +136,9 @@ class ScheduleState:
             self.recurring[body.s_offset] = body
 
     def rollback_parked(self, s_end_offset: int) -> bool:
-        """Forget what S has not kept: it ends at this offset.
+        """Undo the parks and cancels that S has lost: it ends at this offset.
 
-        Return whether the note is lost that a recurring body has ended: it is to be noted again.
+        Return whether a note that a recurring body has ended is lost: it must be written again.
         """
         parked = self._parked
         has_lost_end = False
@@ -158,14 +158,14 @@ class ScheduleState:
                 parked.insert(self._parked_index(body.s_offset), body)
                 self._parked_bytes += body.size
             elif cancel.place == DAMAGED:
-                # It was never to be released: when it is due may not be known.
+                # A damaged body is not released, and its due time may not be known.
                 self._damaged[body.s_offset] = body
             else:
                 self.pending.add(body)
         return has_lost_end
 
     def commit_parked(self, s_high_watermark: int) -> None:
-        """Let be pending what lies below S's high watermark."""
+        """Make the parked bodies below S's high watermark pending; commit the cancels below it."""
         parked = self._parked
         count = 0
         while count < len(parked) and parked[count].s_offset < s_high_watermark:
@@ -179,10 +179,10 @@ class ScheduleState:
     # -- what is shown
 
     def waiting_in(self, first: int, count: int) -> list[Body]:
-        """Return the bodies that wait at so many s-offsets from `first` on, those of a batch.
+        """Return the waiting bodies at `count` s-offsets from `first` on, those of one batch.
 
-        One that is being released waits no more; one that is being cancelled waits until its note
-        counts.
+        A body that is being released waits no more.  A body that is being cancelled waits until its
+        note is committed.
         """
         until = first + count
         found = self.pending.between(first, until)
@@ -198,9 +198,9 @@ class ScheduleState:
     # -- cancels
 
     def cancellable(self, schedule_id: bytes) -> int | None:
-        """Return the s-offset of what waits with this id; None if nothing does.
+        """Return the s-offset of the waiting body with this id; None if there is none.
 
-        What is released, for good or not yet, does not wait any more.
+        A body that is released, committed or not, does not wait any more.
         """
         s_offset = self.ids.offset_of(schedule_id)
         if s_offset is None:
@@ -208,13 +208,13 @@ class ScheduleState:
         return None if self.waiting(s_offset) is None else s_offset
 
     def is_being_released(self, schedule_id: bytes) -> bool:
-        """Return whether what has this id was released, and not for good yet."""
+        """Return whether the release of the body with this id is under way."""
         return self.ids.offset_of(schedule_id) is not None and self.cancellable(schedule_id) is None
 
     def waiting(self, s_offset: int) -> Body | None:
         """Return the body at this s-offset if it waits: pending, parked, resting or damaged.
 
-        A recurring body waits for as long as an instance may come, also while others are under way.
+        A recurring body waits as long as another instance may come, even while some are under way.
         """
         body = self.pending.get(s_offset)
         if body is None:
@@ -231,8 +231,8 @@ class ScheduleState:
         return sum([body.record_count for body in bodies if body is not None])
 
     def release_of(self, s_offset: int) -> OpenRelease | None:
-        """Return the release of this body that is under way, its last one if it recurs; None while
-        it waits.
+        """Return the open release of this body, of a recurring body the last one; None while it
+        waits.
         """
         body = self.recurring.get(s_offset)
         if body is None:
@@ -242,8 +242,8 @@ class ScheduleState:
         return next(each for each in reversed(self._releases) if each.body is body)
 
     def entry_of(self, batch_offset: int, s_offset: int) -> int | None:
-        """Return the s-offset of what has the record at `s_offset` of the batch at `batch_offset`:
-        what waits, is being released or was released; None if nothing is known to have it.
+        """Return the s-offset of the entry with the record at `s_offset` of the batch at
+        `batch_offset`, be it waiting, being released or released; None if no entry is known.
         """
         if self.waiting(s_offset) is not None:
             return s_offset
@@ -260,8 +260,8 @@ class ScheduleState:
         return None
 
     def released_offset(self, s_offset: int) -> int | None:
-        """Return the offset in the partition, or -1, of what was released for good, of a recurring
-        body that of the last instance; None if it waits or is not known here.
+        """Return the partition's offset of a committed release, of a recurring body's last one; -1
+        if it is not known any more, None if the body waits or is not known here.
         """
         body = self.recurring.get(s_offset)
         if body is None:
@@ -269,7 +269,7 @@ class ScheduleState:
         return body.committed_offset if body.is_over and body.committed_count else None
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
-        """Take out a body that is cancellable: the note at this offset of S's tail says so."""
+        """Take out a body that is cancellable and that the note at this offset of S cancels."""
         place = PENDING
         body = self.pending.forget(s_offset)
         if body is None:
@@ -285,7 +285,7 @@ class ScheduleState:
         self._leave(body, note_offset, place)
 
     def end(self, body: RecurringBody, note_offset: int) -> None:
-        """Let go of a body that was taken and has ended: the note at this offset says so."""
+        """Take out a recurring body that has ended, as the note at this offset of S says."""
         body.has_ended = True
         self._leave(body, note_offset, PENDING)
         if body.committed_count:
@@ -301,7 +301,7 @@ class ScheduleState:
         return index < len(self._parked) and self._parked[index].s_offset == s_offset
 
     def _parked_index(self, s_offset: int) -> int:
-        """Return the place of this s-offset in the order of what is parked."""
+        """Return the index of this s-offset among the parked bodies."""
         return bisect_left(self._parked, s_offset, key=_s_offset_of)
 
     # -- releasing
@@ -315,23 +315,23 @@ class ScheduleState:
         return self.pending.take_due(now_wall_ms)
 
     def put_back(self, body: Body) -> None:
-        """Let a body that was taken be pending again: P has not taken its release."""
+        """Make a taken body pending again: its release was not appended to P."""
         self.pending.add(body)
 
     def put_off(self, body: RecurringBody, due_ms: int) -> None:
-        """Let a body that was taken be pending until this time."""
+        """Make a taken recurring body pending until `due_ms`."""
         body.due_ms = due_ms
         self.pending.add(body)
 
     def set_aside(self, body: Body) -> None:
-        """Let a body that was taken and is damaged wait for a later state."""
+        """Keep a taken body that is damaged, for a later state to try again."""
         self._damaged[body.s_offset] = body
 
     def keep_damaged(self, body: Body, *, is_unclear: bool) -> None:
         """Keep a body of S that cannot be released.
 
-        `is_unclear`: without its due time the last checkpoint does not say whether it is done.  A
-        later checkpoint could say only one of both, which may be wrong once the disk is mended.
+        `is_unclear`: the due time is not known, so the last checkpoint does not say whether it is
+        done.  A later checkpoint would have to say one of both, and could be wrong.
         """
         self._damaged[body.s_offset] = body
         self._has_unclear = self._has_unclear or is_unclear
@@ -346,17 +346,17 @@ class ScheduleState:
         self.ids.keep(body)
 
     def add_instance(self, body: RecurringBody, base_offset: int) -> None:
-        """Note that the instance of a body that was taken was appended to P's tail at this offset.
+        """Note that an instance of a taken body was appended to P's tail at this offset.
 
-        `await_next` has to follow.
+        The caller calls `await_next` afterwards.
         """
         self.restore_instance(OpenInstance(body, base_offset, body.instance_ms))
         body.add_instance(body.instance_ms)
 
     def await_next(self, body: RecurringBody, next_due_ms: int | None, now_wall_ms: int) -> None:
-        """Let a body wait for the next instance; there is none if it has ended.
+        """Let a body wait for its next instance; `next_due_ms` is None if it has ended.
 
-        One that is late lets others go first: thousands may have been missed.
+        A late instance goes behind others that are due: the body may have missed thousands.
         """
         if next_due_ms is None or body.open_count >= INSTANCES_UNDER_WAY_MAX:
             self.rest(body, has_ended=next_due_ms is None)
@@ -364,7 +364,7 @@ class ScheduleState:
             self.put_off(body, max(next_due_ms, now_wall_ms))
 
     def restore_instance(self, release: OpenInstance) -> None:
-        """Take the release of an instance that is under way; they come in the order of P."""
+        """Add an instance's release that is under way.  Callers add them in the order of P."""
         releases = self._releases
         assert not releases or releases[-1].end_offset <= release.base_offset
         releases.append(release)
@@ -382,13 +382,13 @@ class ScheduleState:
         ]
 
     def rest(self, body: RecurringBody, *, has_ended: bool) -> None:
-        """Let a body that was taken wait for the first of its releases to count."""
+        """Let a taken body rest until the first of its releases is committed."""
         assert body.open_count > 0
         body.has_ended = has_ended
         self._resting[body.s_offset] = body
 
     def rollback_released(self, p_end_offset: int) -> None:
-        """Let be pending again what P has not kept: it ends at this offset."""
+        """Make the bodies pending again whose releases P has lost: it ends at this offset."""
         releases = self._releases
         while releases and releases[-1].base_offset >= p_end_offset:
             release = releases.pop()
@@ -399,7 +399,7 @@ class ScheduleState:
                 self.pending.add(release.body)
 
     def _rollback_instance(self, release: OpenInstance) -> None:
-        """Let a body wait for this instance again, unless it was cancelled meanwhile."""
+        """Let a body wait for this lost instance again, unless it was cancelled meanwhile."""
         body = release.recurring
         waits = self.pending.forget(body.s_offset) is not None
         waits = self._resting.pop(body.s_offset, None) is not None or waits
@@ -409,7 +409,7 @@ class ScheduleState:
             self.pending.add(body)
 
     def commit_released(self, p_high_watermark: int) -> None:
-        """Forget the releases below P's high watermark: they are done."""
+        """Commit the releases below P's high watermark: they are done."""
         releases = self._releases
         count = 0
         while count < len(releases) and releases[count].end_offset <= p_high_watermark:
@@ -434,26 +434,26 @@ class ScheduleState:
         if self._counts is not None:
             self._counts.add_released(body.record_count, release.due_ms)
         if self._resting.pop(body.s_offset, None) is not None:
-            # Whether it has ended is seen when it is looked at.
+            # The scheduler looks at the body at this time, and then finds out if it has ended.
             self.put_off(body, body.last_ms)
 
     # -- snapshots
 
     @property
     def can_be_kept(self) -> bool:
-        """Return whether a snapshot can say all that is known: what recurs and what is damaged has
-        more than an entry says."""
+        """Return whether a snapshot can hold the whole state: it has no room for recurring and for
+        damaged bodies."""
         if self.recurring or self._resting or self._damaged or self._has_unclear:
             return False
         return self.ids.are_open_packed()
 
     def leaving_bodies(self) -> list[Body]:
-        """Return the bodies that wait again if a write is lost: they are not pending now."""
+        """Return the bodies that are not pending now and would wait again if a write were lost."""
         return [*[release.body for release in self._releases], *self.ids.open_bodies()]
 
     def snapshot_offset(self, s_high_watermark: int) -> int:
-        """Return the s-offset before which all is committed that is known here: at or before S's
-        high watermark, and not between a note and its body."""
+        """Return an s-offset before which all known bodies and cancels are committed: at or before
+        S's high watermark, and not between a note and its body."""
         first = s_high_watermark
         for body in [*self._parked[:1], *self.ids.open_bodies()]:
             if body.s_offset >= s_high_watermark:
@@ -463,8 +463,8 @@ class ScheduleState:
     # -- checkpoints
 
     def checkpoint(self, c: int, c_epoch: int) -> CheckpointNote | None:
-        """Return the checkpoint for P's high watermark `c`, up to which `commit_released` was told;
-        None if it would have too many exceptions, or may say what is not true."""
+        """Return the checkpoint for P's high watermark `c`, with which `commit_released` was called
+        before; None if it would have too many exceptions or could be wrong."""
         if self._has_unclear or len(self._damaged) > CHECKPOINT_EXCEPTIONS_MAX:
             return None
         if len(self.recurring) > CHECKPOINT_RECURRING_MAX:

@@ -1,7 +1,7 @@
 """Snapshot that a rebuild begins with: it stands for the companion log S before its offset.
 
-What has changed since is taken out of it: releases, cancels, and what a later checkpoint says is
-done.  Hot.
+The rebuild takes the bodies out of it that are not pending any more: those that were released or
+cancelled since, or that a later checkpoint says are done.  Hot.
 """
 
 from __future__ import annotations
@@ -19,28 +19,29 @@ from tarry.schedule.watermarks import ScheduleWatermarks
 
 
 class TakenSnapshot:
-    """Snapshot that counts for these logs; S begins at `s_start_offset`, and has `s_epochs`."""
+    """Snapshot that counts for the logs of this replica, whose S begins at `s_start_offset` and has
+    the epochs `s_epochs`."""
 
     def __init__(
         self, base: SnapshotBase, header: SnapshotHeader, s_epochs: EpochIndex, s_start_offset: int
     ) -> None:
         self.base = base
-        # S is read from here on.
+        # Offset from which on S is read.
         self.s_offset = header.s_offset
-        # Before all that is read of S.
+        # The snapshot's checkpoint, as if it were noted right before the part of S that is read.
         self.checkpoint = NotedCheckpoint(header.s_offset - 1, header.checkpoint)
         self._s_epochs = s_epochs
         self._s_start_offset = s_start_offset
-        # What is left to do: to take out what was cancelled since, and, from this place of the
-        # order on, what the last checkpoint says is done.
+        # Work that is left: to take out the bodies that were cancelled since, and, from `_place` of
+        # the order on, those that the last checkpoint says are done.
         self._cancelled: Iterator[int] = iter(())
         self._taken = self.checkpoint
         self._place: DuePlace | None = None
 
     def release(self, s_offset: int, leader_epoch: int) -> Body | None:
-        """Take out what was released in this leader epoch of P; None if it is not here.
+        """Take out and return the body that P released in this leader epoch; None without one.
 
-        Its id stays until the release counts.
+        The body's id stays until the release is committed.
         """
         if leader_epoch < self._s_epochs.epoch_of(s_offset):
             return None
@@ -54,8 +55,8 @@ class TakenSnapshot:
         return state
 
     def begin_taking(self, cancelled: Iterable[int], taken: NotedCheckpoint | None) -> None:
-        """Begin to take out what notes behind the snapshot have cancelled, and what is done as the
-        last checkpoint says.
+        """Begin to take out the bodies that notes behind the snapshot have cancelled, and those
+        that the last checkpoint says are done.
         """
         self._cancelled = iter(cancelled)
         if taken is not None and taken is not self.checkpoint:
@@ -63,7 +64,7 @@ class TakenSnapshot:
             self._place = (UNKNOWN, 0)
 
     def take_on(self, state: ScheduleState, count_max: int, s_high_watermark: int) -> bool:
-        """Do so much of what is left; False if nothing is."""
+        """Do the next part of the work that is left; False if nothing was left."""
         return (
             self._take_cancelled(count_max)
             or self._take_done(count_max)
@@ -81,8 +82,8 @@ class TakenSnapshot:
         return len(s_offsets) > 0
 
     def _gone(self) -> list[int]:
-        """Return s-offsets that S begins behind: with them the notes may be gone that have
-        cancelled them."""
+        """Return s-offsets of bodies that lie before S's start: S may have lost the notes that
+        cancelled these bodies."""
         pending = self.base.pending
         if pending.first_offset() >= self._s_start_offset:
             return []
@@ -110,7 +111,8 @@ class TakenSnapshot:
         return True
 
     def _park(self, state: ScheduleState, s_high_watermark: int) -> bool:
-        """Let be parked what the snapshot took for committed, and this leader does not yet."""
+        """Park the bodies at or past S's high watermark: this leader may know a lower one than the
+        leader that wrote the snapshot."""
         pending = self.base.pending
         links = pending.links_from(link_key(s_high_watermark))
         for at in range(0, len(links), LINK_SIZE):

@@ -1,10 +1,10 @@
-"""Headers of records that are due later: their names, and the times in two of them.
+"""Times in the headers of records that are due later: due times and durations.
 
 A time is a number of milliseconds since 1970, or RFC 3339: date, time of day and offset, as in
 `2027-03-01T09:30:00+01:00`.  A duration is a number of milliseconds, or numbers with units from the
-largest to the smallest, as in `1h30m`: d, h, m, s and ms.  What is neither is a `BadTime` with a
-sentence, never a guess: local time without an offset is refused, so is a day that the calendar
-does not have.  Hot.
+largest to the smallest, as in `1h30m`: d, h, m, s and ms.  Any other text is a `BadTime` with a
+sentence, never a guess: a local time without an offset is refused, and so is a day that the
+calendar does not have.  Hot.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from tarry.base.limits import DUE_MS_MAX
 from tarry.base.schedule_headers import DELIVER_AFTER, DELIVER_AT
 from tarry.base.setting import shown
 
-# The longest text that is looked at, and the longest number.
+# Longest text of a header that is parsed, and most digits of a number.
 _TEXT_BYTES_MAX: Final = 64
 _DIGITS_MAX: Final = 15
 
@@ -37,11 +37,11 @@ _DAYS_BEFORE_1970: Final = 719_468
 
 
 class BadTime(Exception):
-    """Text of a header that says no time; the sentence tells why."""
+    """Text of a header that is no valid time; the sentence says why."""
 
 
 def parse_deliver_at(value: bytes | None) -> int:
-    """Parse when a record is due, in milliseconds since 1970."""
+    """Parse the due time of a record, in milliseconds since 1970."""
     time_ms = _plain_number(value)
     return time_ms if time_ms >= 0 else parse_time(DELIVER_AT, value)
 
@@ -60,7 +60,7 @@ def parse_time(header: str, value: bytes | None) -> int:
     year, month, day, hour, minute, second = [int(found[group]) for group in range(1, 7)]
     offset = _offset_minutes(found)
     minutes = (_days_since_1970(year, month, day) * 24 + hour) * 60 + minute - offset
-    # A leap second ends a day of UTC; it is the first of the next day for all who count from 1970.
+    # A leap second ends a day of UTC; counted from 1970 it is the first second of the next day.
     second_max = 60 if minutes % 1_440 == 1_439 else 59
     is_right = (
         1 <= month <= 12
@@ -73,7 +73,7 @@ def parse_time(header: str, value: bytes | None) -> int:
     )
     if not is_right:
         raise BadTime(f"{header}={shown(text)}: the calendar has no such time")
-    # Never early: a part of a millisecond counts as a whole one.
+    # Round up to whole milliseconds: a record is never due early.
     parts_ms = -(-int((found[7] or "").ljust(9, "0")) // 1_000_000)
     return _within(header, text, (minutes * 60 + second) * 1_000 + parts_ms)
 
@@ -99,7 +99,8 @@ def parse_deliver_after(value: bytes | None) -> int:
 
 
 def _plain_number(value: bytes | None) -> int:
-    """Return a number within bounds, -1 for all else: most values are one, and it is found fast."""
+    """Return the number that a value is, -1 if it is none within bounds: a fast path for the most
+    usual values."""
     if value is not None and value.isdigit() and len(value) <= _DIGITS_MAX:
         number = int(value)
         if number <= DUE_MS_MAX:
@@ -129,7 +130,7 @@ def _days_of(year: int, month: int) -> int:
 
 
 def _days_since_1970(year: int, month: int, day: int) -> int:
-    """Count the days; a year begins in March here, so that a leap day is its last."""
+    """Count the days since 1970; a year begins in March here, so that a leap day is its last."""
     years = year - (month <= 2)
     day_of_year = (153 * ((month + 9) % 12) + 2) // 5 + day - 1
     days = years * 365 + years // 4 - years // 100 + years // 400

@@ -1,9 +1,9 @@
 """Watermarks of a schedule: the largest (due, s-offset) that was released for good.
 
-What is at or below its watermark and not an exception is done, so that a checkpoint need not name
-each body that was released.  A watermark speaks of a range of s-offsets.  There is one range; where
-a clock that ran ahead was set back, another one begins: what is parked from then on is due before
-much that was released, and all of it would be exceptions.  Hot.
+A body at or below its watermark is done unless it is an exception, so a checkpoint need not name
+each released body.  A watermark speaks of a range of s-offsets.  Usually there is one range.  A new
+range begins after a clock that ran ahead was set back: bodies that are parked then are due before
+many released ones, and all of them would be exceptions of the old watermark.  Hot.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ _NO_TIME = -(2**63)
 
 
 class ScheduleWatermarks:
-    """Watermarks in the order of their ranges, the last one of all that is to come."""
+    """Watermarks in the order of their ranges; the last range has no end."""
 
     def __init__(self, watermarks: list[Watermark]) -> None:
         self.watermarks = [_copy_of(each) for each in watermarks]
 
     def copy(self) -> list[Watermark]:
-        """Return them as they are now."""
+        """Return copies of the watermarks as they are now."""
         return [_copy_of(each) for each in self.watermarks]
 
     def begin(self, s_offset: int, now_wall_ms: int) -> None:
-        """Begin a range for what is parked from `s_offset` on, if the calendar is behind what was
-        released."""
+        """Begin a range for bodies from `s_offset` on, if the clock is behind the due time of the
+        last watermark."""
         watermarks = self.watermarks
         if not watermarks or len(watermarks) >= CHECKPOINT_WATERMARKS_MAX:
             return
@@ -37,7 +37,7 @@ class ScheduleWatermarks:
             watermarks.append(Watermark(ANY_OFFSET, _NO_TIME, -1))
 
     def add(self, body: Body) -> None:
-        """Take a body that was released for good into the watermark that it belongs to."""
+        """Raise the watermark to which a body belongs, whose release is committed."""
         watermarks = self.watermarks
         if not watermarks:
             watermarks.append(Watermark(ANY_OFFSET, body.due_ms, body.s_offset))
@@ -50,7 +50,7 @@ class ScheduleWatermarks:
             return
         watermark.due_ms = body.due_ms
         watermark.s_offset = body.s_offset
-        # The one that has caught up with those before it stands for them too.
+        # A watermark that has caught up with the one before it stands for both ranges.
         while len(watermarks) > 1 and watermarks[-1].covers(
             watermarks[-2].due_ms, watermarks[-2].s_offset
         ):

@@ -1,12 +1,12 @@
-"""Wishes of a batch's records, as their headers say them: when each is due, and by which id.
+"""Wishes of a batch's records, as their headers state them: when each is due, and by which id.
 
-The records are gone through in steps, since a batch may unfold to much.  What a header cannot mean
-is noted with a sentence for each record.  Times that count from the append are kept as they were
-said until then: `decide_places` makes due times of all of them.
+A walk reads the records in steps, since a batch may uncompress to much.  It notes a sentence for
+each record with an invalid header.  A delay stays a delay until the append: then `decide_places`
+turns all times into due times.
 
-Where headers do not say when records are due, or do so no more, they may still name what waits:
-`IdWalk` and `decide_named`.  With `delay.replace=key` the key of a record that is to wait is its
-id, unless a header says another one.  Hot.
+In a topic where headers do not, or no longer, say when records are due, they may still name records
+that wait: `IdWalk` and `decide_named`.  With `delay.replace=key` the key of a record that is to
+wait is its id, unless a header gives another one.  Hot.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from tarry.schedule.times import (
 )
 from tarry.wire.varint import read_varint
 
-# Only value of the header that cancels.
+# Only valid value of the header that cancels.
 CANCEL: Final = b"1"
 
 _NAMES: Final = {name.encode(): name for name in HEADER_NAMES}
@@ -53,21 +53,20 @@ _AT: Final = 1
 _AFTER: Final = 2
 _RECURRING: Final = 3
 
-# Records that can be gone through while a cron expression is read and its first time found.
+# Steps of a record with a cron expression: parsing it takes as long as reading so many records.
 _CRON_STEPS: Final = 100
-# Headers that are looked at in the time of a record.
+# Headers that count as one step more: reading them takes as long as reading a record.
 _HEADERS_PER_STEP: Final = 8
 
 
 class BadWish(Exception):
-    """Headers of a record that cannot be meant; the sentence tells why."""
+    """Headers of a record that are invalid or contradict each other; the sentence says why."""
 
 
 class Wish:
-    """Wish of `count` records from `first` on, counted in their batch.
+    """Wish of `count` records from the record `first` of their batch on.
 
-    `time_ms` of records that are not delayed is the latest time that one of them says, 0 if none
-    says any.
+    `time_ms` of records that are not delayed is the latest time in their headers, 0 without any.
     """
 
     def __init__(self, first: int, kind: int, time_ms: int, schedule_id: bytes) -> None:
@@ -81,11 +80,11 @@ class Wish:
 
     @property
     def has_own_place(self) -> bool:
-        """Return whether the batch has to be opened for it, even if it is the only one."""
+        """Return whether the batch must be opened for this wish, even if it has no other."""
         return self.is_cancel or self.terms is not None
 
     def takes(self, other: Wish) -> bool:
-        """Return whether the next record asks for the same; one with an id stands alone."""
+        """Return whether the next record's wish, `other`, is the same; one with an id never is."""
         return (
             self.kind == other.kind
             and self.kind != _RECURRING
@@ -96,9 +95,10 @@ class Wish:
 
 
 class RecordHeaders:
-    """Headers of a record that scheduling knows; `repeated` is one that stands twice, or "".
+    """Headers of a record that scheduling knows; `repeated` is one that occurs twice, or "".
 
-    `has_too_many`: those behind the first ones were not looked at.
+    `has_too_many`: the record has more than `SCHEDULE_HEADERS_MAX`, of which only the first were
+    read.
     """
 
     def __init__(self, data: bytes, end: int, fields: RecordFields) -> None:
@@ -121,15 +121,15 @@ class RecordHeaders:
 
 
 class RecordsWalk:
-    """Walk over all records of `data`, which are sound; `wishes` are what it found.
+    """Walk over all records of `data`, which were checked before; `wishes` are its findings.
 
-    It ends where `has_too_many`: each wish that is kept becomes a place.
+    The walk ends early if it `has_too_many` wishes: each one becomes a place.
     """
 
     def __init__(self, data: bytes, count: int) -> None:
         self.wishes: list[Wish] = []
         self.has_too_many = False
-        # Records that this step still goes through.
+        # Records that are left for the current call of `step`.
         self.steps_left = 0
         self._data = data
         self._count = count
@@ -138,9 +138,9 @@ class RecordsWalk:
         self._fields = RecordFields()
 
     def step(self, count_max: int) -> bool:
-        """Go through so many records at most; True when all is done.
+        """Read `count_max` records at most; return True when the walk is over.
 
-        One that recurs or has many headers counts for many.
+        A record that recurs or has many headers counts as several.
         """
         self.steps_left = count_max
         while self.steps_left > 0 and self._index < self._count:
@@ -169,12 +169,12 @@ class RecordsWalk:
             self.wishes.append(wish)
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
-        """Return the wish of a record; None if it is noted why there is none."""
+        """Return the wish of a record; None if it has an error, which is then noted."""
         raise NotImplementedError
 
     def key(self) -> bytes:
-        """Return the key of the record that the walk is at, which is to be its id; b"" if it has
-        none.  Raises `BadWish` if it is too long."""
+        """Return the key of the current record, to be used as its id; b"" if it has none.  Raises
+        `BadWish` if the key is too long."""
         fields = self._fields
         size = int(fields.key_size)
         if size > SCHEDULE_ID_BYTES_MAX:
@@ -186,10 +186,10 @@ class RecordsWalk:
 
 
 class WishWalk(RecordsWalk):
-    """Walk in a topic whose records' headers say when they are due; `errors` is what is refused.
+    """Walk in a topic whose records' headers say when they are due; `errors` are refused records.
 
-    What is not delayed at `now_wall_ms`, when the batch has come, is one wish with what has no
-    time.
+    A record that is not delayed at `now_wall_ms`, when the batch was received, shares a wish with
+    records that have no time.
     """
 
     def __init__(
@@ -219,14 +219,14 @@ class WishWalk(RecordsWalk):
             said_ms = wish.time_ms if wish.kind == _AT else 0
             wish.kind, wish.time_ms = _AT_ONCE, min(said_ms, self._now_wall_ms)
         if wish.kind == _AT_ONCE and not wish.is_cancel and SCHEDULE_ID not in headers.values:
-            # Its key names only what waits.
+            # A key is the id of a waiting record only, and this record does not wait.
             wish.schedule_id = b""
         return wish
 
     def _take_recurrence(self, found: dict[str, bytes | None], wish: Wish) -> None:
         if RECURRENCE_CRON in found:
             if len(self.errors) == RECORD_ERRORS_MAX:
-                # One more would not be told.
+                # The answer has no room for one more error.
                 return
             self.steps_left -= _CRON_STEPS
         first = parse_recurrence(found, self._now_wall_ms, self._times)
@@ -247,10 +247,10 @@ class WishWalk(RecordsWalk):
 
 
 class IdWalk(RecordsWalk):
-    """Walk in a topic whose records' headers do not say when they are due: they name what waits.
+    """Walk in a topic whose records' headers do not say when they are due, but may name an id.
 
-    `waiting` are the ids of what does; None while they are not known, then `has_unclear` tells
-    whether there is any id.  No header is refused.  `is_delayed`: the batch is due later.  Keys
+    `waiting` are the ids of waiting bodies; None while they are not known: then `has_unclear` says
+    whether a record has an id.  No header is refused.  `is_delayed`: the batch is due later.  Keys
     that are too long for an id are `errors`.
     """
 
@@ -280,7 +280,7 @@ class IdWalk(RecordsWalk):
         is_new = False
         if not schedule_id and self.is_named_by_key and (is_cancel or self.is_delayed):
             schedule_id = self._key_at(index)
-            # It waits, or it takes back what does not: it is no record that appears.
+            # The record waits, or it cancels: in both cases it does not appear at once.
             is_new = self._has_delay
         if not schedule_id:
             return wish
@@ -293,7 +293,7 @@ class IdWalk(RecordsWalk):
 
     @property
     def names_what_waits(self) -> bool:
-        """Return whether the keys of records that are to wait were read."""
+        """Return whether the keys of the batch's records are ids, since the records are to wait."""
         return self.is_named_by_key and self.is_delayed
 
     def _key_at(self, index: int) -> bytes:
@@ -306,7 +306,7 @@ class IdWalk(RecordsWalk):
 
 
 def is_soon(after_ms: int, delay_min_ms: int) -> bool:
-    """Return whether a record that is due so much later is not delayed at all."""
+    """Return whether a record that is due after `after_ms` is appended at once, without delay."""
     return after_ms <= 0 or after_ms < delay_min_ms
 
 
@@ -365,11 +365,11 @@ class PlacesDecision:
 
     @property
     def recurring(self) -> list[int]:
-        """Return which records recur."""
+        """Return the numbers, in the batch, of the records that recur."""
         return [place.first for place in self.places if place.terms is not None]
 
     def add(self, wish: Wish, due_ms: int) -> None:
-        """Add the place of a wish that is due then, unless it cancels."""
+        """Add the place of a wish, due at `due_ms`, or never released if the wish is a cancel."""
         if wish.is_cancel:
             due_ms = NOT_RELEASED
         place = RecordPlace(wish.first, wish.count, due_ms, wish.schedule_id, wish.terms)
@@ -399,7 +399,7 @@ def decide_places(walk: WishWalk, config: LogConfig, now_wall_ms: int) -> Places
             _refuse_late(decision, wish, due_ms, config.delay_max_ms)
             continue
         if wish.kind != _RECURRING and is_soon(due_ms - now_wall_ms, config.delay_min_ms):
-            # The time that was said, if it is over: the clock may be ahead, and set back before the
+            # Keep a due time of the past: the clock may be ahead now, and be set back before the
             # record is released.
             due_ms = min(due_ms, now_wall_ms)
         decision.add(wish, due_ms)

@@ -8,7 +8,7 @@ without it:
     with Tarry() as tarry:
         tarry.send("orders", b"one coffee")
 
-Public names are loaded with their first use.
+A public name is loaded when it is first used.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__ = [
     "WorldProducer",
 ]
 
-# Where each public name is.
+# Module of each public name.
 MODULES: Final = {
     "ApiFault": "tarry.testing.faults",
     "BrokerAccess": "tarry.testing.access",

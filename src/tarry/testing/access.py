@@ -1,7 +1,8 @@
 """Access of a test to a broker, through real clients: make topics, send, read, wait.
 
-Clients that are made here are closed with the access.  Every wait has a limit, and its error says
-how far it came.  The helpers' own clients meet no faults: these are for the code that is tested.
+Clients that are made here are closed with the access.  Every wait has a limit, and the error after
+it says how much had come.  Faults do not affect the helpers' own clients: faults are for the code
+that is tested.
 """
 
 from __future__ import annotations
@@ -32,17 +33,17 @@ from tarry.client.settings import SettingValue
 from tarry.link.errors import ClientError
 from tarry.testing.settings import HELPER_ID, texts_of
 
-# Between two looks at a group.
+# Time between two looks at a group.
 LOOK_S: Final = 0.01
 
-# One question, for instance for a topic that somebody else is to make.
+# Time-out of one request, for instance for a topic that the tested code has not created yet.
 ASK_S: Final = 0.2
 
-# States of a group whose members have their partitions, and of one without members.
+# States of a group whose members have their partitions, and of a group without members.
 SETTLED: Final = ("Stable",)
 VANISHED: Final = ("Empty", "Dead", "not there")
 
-# A test that is over waits no longer for its clients to leave.
+# Time that the clients have to leave their groups when a test is over.
 CLOSE_S: Final = 0.5
 
 
@@ -68,7 +69,7 @@ class BrokerAccess:
         return name
 
     def topic(self, name: str, partitions: int = 1, **configs: object) -> str:
-        """Make a topic and return its name; `retention_ms=1000` is the setting `retention.ms`."""
+        """Create a topic and return its name; `retention_ms=1000` is the setting `retention.ms`."""
         name = self.topic_name(name)
         topic = NewTopic(name, partitions, configs=texts_of(configs))
         self._helper.create_topics([topic])
@@ -81,7 +82,7 @@ class BrokerAccess:
         settings: Mapping[str, SettingValue] | None = None,
         **arguments: Unpack[ProducerArguments],
     ) -> Producer:
-        """Make a producer of `tarry.client`; what it has not sent when the test ends is dropped."""
+        """Make a producer of `tarry.client`; records not sent when the test ends are dropped."""
         if not _names_servers(settings, arguments):
             arguments["bootstrap_servers"] = self.bootstrap
         producer = Producer(settings, **arguments)
@@ -115,7 +116,7 @@ class BrokerAccess:
 
     @property
     def _helper(self) -> Admin:
-        """Administrator that meets no faults."""
+        """Administrator that faults do not affect."""
         if self._asker is None:
             self._asker = Admin(bootstrap_servers=self.bootstrap, client_id=HELPER_ID)
         return self._asker
@@ -129,7 +130,7 @@ class BrokerAccess:
         key: bytes | None = None,
         partition: int | None = None,
     ) -> list[Receipt]:
-        """Write one record a value, and return their receipts when all are in the log."""
+        """Send one record for each value, and return their receipts when all are in the log."""
         if self._sender is None:
             self._sender = self.producer(client_id=HELPER_ID)
         name = self.topic_name(topic)
@@ -172,14 +173,14 @@ class BrokerAccess:
                 if consumer.assignment():
                     read += _poll(consumer, left_s)
                 else:
-                    # Who writes the records may make the topic.
+                    # The tested code may create the topic with its first record.
                     with suppress(UnknownTopic, TimedOut):
                         indexes = consumer.partitions_of(name, min(left_s, ASK_S))
                         consumer.assign([(name, index) for index in indexes])
         return sorted(read, key=lambda record: (record.partition, record.offset))
 
     def _reader(self) -> Consumer:
-        """Return a consumer without a group, which reads from the beginning and makes no topic."""
+        """Return a consumer without a group, which reads from the beginning, creates no topic."""
         return Consumer(
             bootstrap_servers=self.bootstrap,
             client_id=HELPER_ID,
@@ -190,9 +191,9 @@ class BrokerAccess:
     # --- Groups
 
     def wait_for_lag(self, group: str, lag: int = 0, timeout: float = 10) -> None:
-        """Wait until the group has so many records or fewer left to read and commit.
+        """Wait until the group's lag is at most `lag` records.
 
-        What counts are the partitions that it has committed or that its members have.
+        The lag counts the partitions for which the group has committed or which its members have.
         """
         end_s = time.monotonic() + timeout
         while True:
@@ -207,7 +208,7 @@ class BrokerAccess:
             time.sleep(LOOK_S)
 
     def wait_for_members(self, group: str, count: int, timeout: float = 10) -> None:
-        """Wait until the group is stable with so many members, after joins, leaves or deaths."""
+        """Wait until the group is stable with `count` members, after joins, leaves or deaths."""
         end_s = time.monotonic() + timeout
         while True:
             left_s = max(end_s - time.monotonic(), ASK_S)
@@ -250,8 +251,8 @@ class BrokerAccess:
     # --- The end
 
     def close_clients(self, timeout: float = CLOSE_S) -> None:
-        """Close every client that was made here, whatever the broker does; a consumer has so many
-        seconds to leave its group.  What a callback raises is raised when all are closed."""
+        """Close every client that was made here, whatever the broker does; a consumer has `timeout`
+        seconds to leave its group.  An error of a callback is raised when all are closed."""
         closes: list[Callable[[], None]] = [partial(one.close, timeout) for one in self._consumers]
         closes += [one.abort for one in self._producers]
         closes += [one.close for one in (self._admin, self._asker) if one is not None]
@@ -285,7 +286,7 @@ def _close_quietly(close: Callable[[], None]) -> None:
 def _names_servers(
     settings: Mapping[str, SettingValue] | None, arguments: Mapping[str, object]
 ) -> bool:
-    """Return true if the settings of a client say where its cluster is."""
+    """Return whether the settings of a client have the addresses of its cluster."""
     return "bootstrap.servers" in (settings or {}) or "bootstrap_servers" in arguments
 
 

@@ -1,8 +1,8 @@
-"""Error answers of every API, made from its schema: each place where an answer has a code.
+"""Error answers of every API, made from its schema, which says where an answer has error codes.
 
-A place is the path to a field, such as `responses.partition_responses.error_code`.  An answer that
-refuses is made from the request: where an array of the answer has codes, the request has an array
-that names the same things, and each of them gets an element with the code.
+A place is the path to a field, such as `responses.partition_responses.error_code`.  A refusal is
+made from the request: where an array of the answer has codes, the request has an array that names
+the same things, and the answer gets an element with the code for each of them.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ IDENTITY: Final = frozenset(
 TOPIC_NAMES: Final = ("name", "topic", "resource_name")
 RESOURCE_TOPIC: Final = 2
 
-# Kafka's values for what a refused element cannot say.
+# Kafka's values for fields that are not known in a refused element.
 REFUSED: Final = {"base_offset": -1, "high_watermark": -1}
 
-# Where a code is most often met, though others lie deeper.
+# Places of the codes that are most usual in an API, though it has others that lie deeper.
 USUAL: Final = {"LeaveGroup": (CODE,), "OffsetFetch": (CODE, f"groups.{CODE}")}
 
-# Told a topic's name, or its id where the message has no name.
+# Function that chooses topics, called with a topic's name, or its id if the message has no name.
 IsChosen = Callable[[str | None, bytes], bool]
 
 
@@ -113,7 +113,8 @@ class ErrorAnswers:
         return found[-1] if found else None
 
     def topic_depth(self, place: CodePlace) -> int:
-        """Return which array around the place, from 0, has an element a topic; -1: none."""
+        """Return the depth, from 0, of the array around the place whose elements are topics; -1 if
+        there is none."""
         struct = self.schema.response
         for depth, name in enumerate(place.path):
             struct = self._element(_field(struct, name))
@@ -122,7 +123,7 @@ class ErrorAnswers:
         return -1
 
     def _named_depth(self, place: CodePlace, version: int) -> int:
-        """Return how many of the arrays around the place have their elements named by a request."""
+        """Return how many outer arrays of the place have elements that a request names."""
         asked: Struct | None = self.schema.request
         struct = self.schema.response
         for depth, name in enumerate(place.path):
@@ -156,7 +157,7 @@ class ErrorAnswers:
     # --- Answers made from requests
 
     def refuse(self, request: Message, refusal: ApiRefusal) -> Message:
-        """Make an answer with the code for all that the request names."""
+        """Make an answer with the code for everything that the request names."""
         response = MESSAGES[self.api_key].response_type()
         self._fill(response, self.schema.response, (request, self.schema.request), refusal, 0)
         self.overwrite(response, refusal)
@@ -176,11 +177,11 @@ class ErrorAnswers:
         return refused
 
     def is_empty(self, request: Message, refusal: ApiRefusal) -> bool:
-        """Return true if all topics were taken out of a request."""
+        """Return whether all topics were taken out of a request."""
         return not getattr(request, self._topics_of(refusal).name)
 
     def join(self, response: Message, refused: Message, refusal: ApiRefusal) -> None:
-        """Add what was refused to the answer for the rest of the request."""
+        """Add the refused topics to the answer for the other topics of the request."""
         name = refusal.place.path[0]
         setattr(response, name, [*getattr(response, name), *getattr(refused, name)])
 
@@ -193,8 +194,8 @@ class ErrorAnswers:
     def _fill(
         self, made: object, struct: Struct, asked: Asked, refusal: ApiRefusal, depth: int
     ) -> None:
-        """Give the array around the place one element for each that the request names, or one if
-        it names none."""
+        """Fill the array around the place with one element for each thing that the request names,
+        or one element if it names none."""
         for name, value in REFUSED.items():
             if any(field.name == name for field in struct.fields):
                 setattr(made, name, value)
@@ -212,7 +213,8 @@ class ErrorAnswers:
         setattr(made, field.name, elements)
 
     def _named(self, asked: Asked, field: Field, version: int) -> list[Asked]:
-        """Return what the request names for an array of the answer, each with its struct."""
+        """Return the parts of the request that name the elements of an answer's array, each with
+        its struct."""
         message, struct = asked
         named_by = None if struct is None else self._named_by(struct, field, version)
         if named_by is None:
@@ -223,7 +225,7 @@ class ErrorAnswers:
     # --- Codes in answers
 
     def overwrite(self, response: Message, refusal: ApiRefusal) -> int:
-        """Write the code into the place, for chosen topics or for all; return how often."""
+        """Write the code into the place, for the chosen topics or all; return how many times."""
         return self._overwrite(response, self.schema.response, refusal, 0)
 
     def _overwrite(self, made: object, struct: Struct, refusal: ApiRefusal, depth: int) -> int:
@@ -241,7 +243,7 @@ class ErrorAnswers:
         return count
 
     def _tell(self, made: object, struct: Struct, version: int, *, is_element: bool) -> None:
-        """Say whose fault it is, and say nothing else of a thing that is refused."""
+        """Set the error message, and empty all arrays of a refused element."""
         for field in struct.fields:
             if field.name == MESSAGE and version in field.versions:
                 setattr(made, MESSAGE, MESSAGE_TEXT)

@@ -1,8 +1,9 @@
 """Clock of a broker in a thread: moved on by a test, while the clients' clocks stay as they are.
 
-A broker distrusts a clock.  A calendar that gets ahead of the monotonic clock by an hour was set,
-and a monotonic clock that gets ahead of its turns by a second means that the process was stopped;
-it deletes and expires nothing then.  So time moves on in smaller steps, with a turn after each.
+A broker distrusts its clocks.  If the calendar gets ahead of the monotonic clock by an hour, the
+broker takes it for set; if the monotonic clock gets ahead of the turns by a second, the broker
+takes the process for stopped.  In both cases it deletes and expires nothing.  Therefore a test
+moves time in smaller steps, with a turn after each.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from tarry.runtime.thread import BrokerThread
 from tarry.testing.settings import duration_ms
 
 CALENDAR_STEP_MS: Final = CLOCK_JUMP_MS // 2
-# The monotonic clock goes on so far with each step of the calendar.
+# Time by which the monotonic clock moves with each step of the calendar.
 DUE_MS: Final = 2
 SESSION_STEP_MS: Final = STALL_MS // 2
 
 
 class MovableClock(Clock):
-    """The machine's clocks and what a test has added to them."""
+    """Clocks of the machine, plus the time that a test has added to them."""
 
     def __init__(self) -> None:
         self.added_ms = 0
         self.added_wall_ms = 0
-        # While it is held, the clock moves by what is added alone: a machine that is busy between
-        # two steps would make them look like a stop of the process.
+        # Monotonic time at which the clock is held, -1 if it is not.  A held clock moves only by
+        # added time: otherwise a busy machine would look like a stopped process.
         self._held_ms = -1
 
     def now_ms(self) -> int:
@@ -40,16 +41,16 @@ class MovableClock(Clock):
         return super().now_wall_ms() + self.added_wall_ms
 
     def hold(self) -> None:
-        """Let the monotonic clock stand still but for what is added."""
+        """Stop the monotonic clock, except for added time."""
         self._held_ms = super().now_ms()
 
     def release(self) -> None:
-        """Let the monotonic clock go on."""
+        """Let the monotonic clock run again."""
         self._held_ms = -1
 
 
 class BrokerClock:
-    """Clock of a running broker.  Each method returns when the broker has done what follows.
+    """Clock of a running broker.  Each method returns when the broker has reacted to the new time.
 
     Times are `"500ms"`, `"45s"`, `"1h"`, `"7d"`, or numbers of seconds.
     """
@@ -101,7 +102,7 @@ class BrokerClock:
 
     def _step_calendar(self, broker: Broker, step_ms: int) -> None:
         self._clock.added_wall_ms += step_ms
-        # They compare the clocks when they are due, which is once in minutes: now they are.
+        # Calendar duties compare the clocks once in minutes: make them due now.
         self._clock.added_ms += DUE_MS
         for duty in broker.calendar_duties:
             broker.timer.reschedule(duty, broker.this_turn.now_ms + 1)

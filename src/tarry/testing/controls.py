@@ -1,4 +1,4 @@
-"""Controls of a broker's faults, as every access to a broker has them."""
+"""Controls of a broker's faults, which every kind of access to a broker has."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ Result = TypeVar("Result")
 
 
 class FaultControls:
-    """Controls of a broker's faults by API; every client meets them but the fixture's helpers."""
+    """Controls of a broker's faults by API, which affect every client but the fixture's helpers."""
 
     def topic_name(self, name: str) -> str:
         """Return the name that the topic has in the broker."""
         return name
 
     def on_faults(self, do: Callable[[Faults], Result]) -> Result:
-        """Do something with the faults while the broker has no turn."""
+        """Call `do` with the faults while the broker is between two turns."""
         raise NotImplementedError
 
     def fail(
@@ -32,9 +32,9 @@ class FaultControls:
     ) -> ApiFault:
         """Refuse the next requests of an API with an error code, by its number or Kafka's name.
 
-        What is refused is not carried out.  `times=None` goes on until `heal`.  `topic` refuses
-        this topic alone; `place` is the field of the answer, such as `topics.error_code`, where an
-        answer has several.
+        A refused request is not carried out.  `times=None` goes on until `heal`.  `topic` refuses
+        only this topic; `place` selects the field of the answer, such as `topics.error_code`, where
+        an answer has several.
         """
         name = None if topic is None else self.topic_name(topic)
         return self._begin(
@@ -42,7 +42,7 @@ class FaultControls:
         )
 
     def delay(self, api: str, seconds: float, times: int | None = 1) -> ApiFault:
-        """Carry the next requests of an API out, and answer them so many seconds later."""
+        """Carry out the next requests of an API, and answer them `seconds` later."""
         return self._begin(self.on_faults(lambda faults: faults.slow_answer(api, seconds, times)))
 
     def cut(

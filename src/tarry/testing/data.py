@@ -1,4 +1,4 @@
-"""Directory of a test's broker: made for it, and removed by the process that made it."""
+"""Temporary directory of a test's broker, which is removed by the process that made it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import weakref
 class TemporaryData:
     """Directory that is removed by `remove`, or at the end of the process at the latest.
 
-    The child of a fork leaves it to its parent.
+    The child of a fork does not remove the directory of its parent.
     """
 
     def __init__(self) -> None:

@@ -1,8 +1,8 @@
 """Faults of a broker by API: error codes, slow answers, connections that end.
 
-A fault lies in the table of routes, around the handler of its API, so every client meets it.  What
-fails with a code is not carried out.  The first fault that fits a request is the one that happens.
-The clients of a fixture's own helpers meet none.
+A fault lies in the table of routes, around the handler of its API, so it affects every client.  A
+request that fails with a code is not carried out.  The first fault that fits a request happens.
+Faults do not affect the clients of a fixture's own helpers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from tarry.wire.reader import Reader
 
 Handle = Callable[[RequestContext, Any], Message | None]
 
-# Their handlers change nothing, so the answer is theirs, with the code written over it.
+# APIs that only read: their handler makes the answer, and the code is written over it.
 READS: Final = frozenset(
     [
         api_keys.API_VERSIONS,
@@ -50,7 +50,7 @@ READS: Final = frozenset(
     ]
 )
 
-# Late answers wait for nothing but their time.
+# Watch key of late answers, which nothing completes before their time.
 LATE: Final = "late"
 
 CUT: Final = "the test has cut this connection"
@@ -66,7 +66,7 @@ class ApiFault:
 
     @property
     def is_over(self) -> bool:
-        """True if the fault has happened as often as it was to."""
+        """True if the fault has happened as often as it was asked for."""
         return self.times is not None and self.count >= self.times
 
     def fits(self, context: RequestContext, request: Message) -> bool:
@@ -114,7 +114,7 @@ class ApiFailure(ApiFault):
         if self.api_key in READS:
             return _handle_for(handle, OverwrittenAnswer(context, self, answers, refusal), request)
         if self.api_key == api_keys.PRODUCE and getattr(request, "acks", 1) == 0:
-            # What wants no answer learns of a refusal by the end of its connection, as in Kafka.
+            # A producer with acks=0 gets no answer: its connection is closed instead, as in Kafka.
             self.count += 1
             context.answers.let_go(context.connection, CUT)
             return None
@@ -197,7 +197,7 @@ class Faults:
     def failure(
         self, api: str, code: int | str, times: int | None, topic: str | None, place: str | None
     ) -> ApiFailure:
-        """Make a failure; ValueError for an API, a code or a place that there is not."""
+        """Make a failure; ValueError for an API, a code or a place that does not exist."""
         answers = ErrorAnswers(api_key_of(api))
         if not answers.places:
             raise ValueError(f"answers of {api} hold no error code: delay or cut them")
@@ -255,7 +255,7 @@ class ChangedAnswer(RequestContext):
         self.asked = context
 
     def respond_in_pieces(self, response: PiecedResponse) -> None:
-        """Take an answer that was encoded in steps for the message that it is."""
+        """Decode an answer that was encoded in steps, and respond with its message."""
         chunks = response.finish()
         reader = Reader(b"".join(one for one in chunks if not isinstance(one, FileRegion)), 4)
         decode_response_header(reader, self.api_key, self.api_version)
@@ -277,11 +277,11 @@ class OverwrittenAnswer(ChangedAnswer):
         self._refusal = refusal
 
     def respond(self, response: Message) -> None:
-        # A request that names nothing of what fails is no occasion.
+        # A request without a topic that fails does not count.
         if not self._fault.is_over and self._error_answers.overwrite(response, self._refusal):
             self._fault.count += 1
             if self.api_key == api_keys.API_VERSIONS and self._refusal.code == UNSUPPORTED_VERSION:
-                # A client that knows no version of ours reads the oldest (KIP-511).
+                # A client that knows none of our versions reads an answer of version 0 (KIP-511).
                 self.asked.api_version = 0
         self.asked.respond(response)
 
@@ -335,9 +335,9 @@ class LostAnswer(ChangedAnswer):
 
 
 def _handle_for(handle: Handle, context: ChangedAnswer, request: Message) -> Message | None:
-    """Have a request handled, and its answer go through `context`: the caller has none."""
+    """Handle a request and send its answer through `context`; return None, as it is sent then."""
     response = handle(context, request)
-    # What waits for the answer is given up with the connection, which knows the first context.
+    # The connection knows only the first context, and gives up its operation when it closes.
     if context.operation is not None:
         context.asked.operation = context.operation
     if response is not None:
@@ -349,7 +349,7 @@ def _handle_for(handle: Handle, context: ChangedAnswer, request: Message) -> Mes
 
 
 def api_key_of(api: str) -> int:
-    """Return the key of an API by Kafka's name; ValueError names one that looks like it."""
+    """Return the key of an API by Kafka's name; ValueError with a similar name if it is unknown."""
     for key, known in APIS.items():
         if known.name == api:
             return key

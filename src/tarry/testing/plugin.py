@@ -61,7 +61,7 @@ def tarry_session(
     _tarry_of_session: Tarry, request: pytest.FixtureRequest
 ) -> Iterator[TarrySession]:
     """Broker of all tests of this process that ask for it; topics carry the test's name."""
-    # Tests of one name lie in several files.
+    # Tests in different files may have the same name: a number tells them apart.
     number = request.config.stash.get(TESTS, 0) + 1
     request.config.stash[TESTS] = number
     with _tarry_of_session.for_test(f"{request.node.name}-{number}") as broker:
@@ -99,9 +99,9 @@ def settings_of_project(config: pytest.Config) -> dict[str, object]:
 
 
 def settings_of(request: pytest.FixtureRequest) -> dict[str, object]:
-    """Return the settings of the project, and over them those of the test's marks."""
+    """Return the project's settings, overridden by those of the test's marks."""
     settings = settings_of_project(request.config)
-    # The mark closest to the test is the last one told.
+    # Apply the mark that is closest to the test last: it overrides the others.
     for mark in reversed(list(request.node.iter_markers(MARK))):
         settings.update(mark.kwargs)
     return settings

@@ -15,7 +15,7 @@ from tarry.testing.access import BrokerAccess
 from tarry.testing.data import TemporaryData
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
-# A start takes a quarter of a second; a machine with other work needs longer.
+# Time that the process has to end after a signal, on a busy machine as well.
 END_S_MAX: Final = 30.0
 
 
@@ -24,7 +24,7 @@ class ProcessEnded(RuntimeError):
 
 
 class TarryProcess(BrokerAccess):
-    """Broker that keeps data and port from one life to the next; the first has begun."""
+    """Broker in a process, started at once, that keeps its data and port over restarts."""
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
         super().__init__()
@@ -51,7 +51,7 @@ class TarryProcess(BrokerAccess):
 
     @property
     def is_running(self) -> bool:
-        """True while the process is there, paused or not."""
+        """True while the process exists, paused or not."""
         return self._process is not None
 
     # --- Lives
@@ -75,7 +75,7 @@ class TarryProcess(BrokerAccess):
             self._wait()
             raise ProcessEnded(f"the broker did not start: {self.log.strip()}")
         self._address = ready.split(";")[0].split()[-1]
-        # Clients find it again after a restart.
+        # Keep the port, so that clients find the broker again after a restart.
         if self._texts["listeners"].endswith(":0"):
             self._texts["listeners"] = f"PLAINTEXT://{self._address}"
 
@@ -85,7 +85,7 @@ class TarryProcess(BrokerAccess):
         self._wait()
 
     def stop(self) -> None:
-        """Stop the broker as its operator does: it answers what waits, and marks a clean end."""
+        """Stop the broker as its operator does: it answers waiting requests and stops cleanly."""
         self._signal(signal.SIGTERM)
         self._wait()
 
@@ -120,7 +120,7 @@ class TarryProcess(BrokerAccess):
         """End the broker, close the clients that were made here, and remove the data."""
         try:
             if self._process is not None:
-                # Consumers leave their groups; a paused broker would keep them.
+                # Consumers leave their groups at the close, for which a paused broker must run.
                 self.resume()
                 try:
                     self.close_clients()

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-# What a test wants otherwise than a server: groups begin at once, sessions may be short, and
-# nothing is kept for longer than the test.
+# Settings in which tests differ from servers: groups begin at once, sessions may be short, and
+# records are not flushed since they are not kept after the test.
 TEST_SETTINGS: Final = {
     "listeners": "PLAINTEXT://127.0.0.1:0",
     "flush.policy": "os",
@@ -17,7 +17,7 @@ TEST_SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",
 }
 
-# By it a broker knows the clients of a fixture's own helpers, which meet no faults.
+# Client id of a fixture's own helpers: faults do not affect clients with this id.
 HELPER_ID: Final = "tarry-testing"
 
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}

@@ -1,4 +1,4 @@
-"""Broker in a thread of the test's process: fresh in milliseconds, gone with the test."""
+"""Broker in a thread of the test's process: started in milliseconds, ended with the test."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tarry.testing.data import TemporaryData
 from tarry.testing.faults import Faults
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
-# Of a test's name so much stands in the names of its topics; the topic's own name needs room.
+# Characters of a test's name that go into the names of its topics; the topic's own name needs room.
 TEST_NAME_CHARACTERS_MAX: Final = TOPIC_NAME_CHARACTERS_MAX // 2
 
 
@@ -44,9 +44,9 @@ class ThreadAccess(FaultControls, BrokerAccess):
 class Tarry(ThreadAccess):
     """Broker on a free port of 127.0.0.1 that keeps its data until `close`.
 
-    `settings` are the broker's, by Kafka's keys.  The process keeps its signal handlers, limits
-    and loggers.  What a test does with it stands at `BrokerAccess`, what goes wrong at
-    `FaultControls`, and `clock` is a `BrokerClock`.
+    `settings` are the broker's, by Kafka's keys.  The broker leaves the process's signal handlers,
+    limits and loggers as they are.  `BrokerAccess` describes the helpers for tests, `FaultControls`
+    the faults, and `clock` is a `BrokerClock`.
     """
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
@@ -61,7 +61,7 @@ class Tarry(ThreadAccess):
         super().__init__(thread, BrokerClock(thread, clock), thread.call(Faults))
 
     def for_test(self, test: str) -> TarrySession:
-        """Return access to this broker for one of several tests, by a name that no other has."""
+        """Return access to this broker for one test, whose name no other test has."""
         return TarrySession(self._thread, self.clock, self._faults, test)
 
     def close(self) -> None:
@@ -76,8 +76,8 @@ class Tarry(ThreadAccess):
 class TarrySession(ThreadAccess):
     """Access of one test to a broker that several tests use, one after the other.
 
-    It has what `Tarry` has.  Its topics carry the test's name; other clients take the name that
-    `topic` returns.
+    It has the same methods as `Tarry`.  The names of its topics begin with the test's name; other
+    clients must use the name that `topic` returns.
     """
 
     def __init__(self, thread: BrokerThread, clock: BrokerClock, faults: Faults, test: str) -> None:

@@ -24,10 +24,10 @@ from tarry.testing.faults import Faults
 from tarry.testing.settings import HELPER_ID, TEST_SETTINGS, duration_ms, texts_of
 from tarry.testing.world_clients import WorldAdmin, WorldClient, WorldConsumer, WorldProducer
 
-# Settings of tests that a simulated broker has no use for: no sockets, and a disk that flushes.
+# Settings of tests that a simulated broker does not use: it has no sockets, and its disk flushes.
 NOT_SIMULATED: Final = ("listeners", "flush.policy")
 
-# A broker that was killed is started again within this time.
+# Time within which a killed broker is started again.
 START_MS_MAX: Final = 60_000
 
 
@@ -62,7 +62,7 @@ class TarryWorld(FaultControls, NodeObserver):
     # --- Time
 
     def run(self, duration: str | float) -> None:
-        """Let so much time pass; `"45s"`, `"1h"`, or a number of seconds."""
+        """Let time pass: `duration` is `"45s"`, `"1h"`, or a number of seconds."""
         self.world.run_for(duration_ms(duration))
 
     def run_until(self, is_done: Callable[[], bool], timeout: str | float = "1h") -> None:
@@ -73,7 +73,7 @@ class TarryWorld(FaultControls, NodeObserver):
     # --- Clients
 
     def topic(self, name: str, partitions: int = 1, **configs: object) -> str:
-        """Make a topic and return its name."""
+        """Create a topic and return its name."""
         admin = self._helper
         topic = NewTopic(name, partitions, configs=texts_of(configs))
         admin.ask(admin.requests.create_topics([topic]))
@@ -112,7 +112,7 @@ class TarryWorld(FaultControls, NodeObserver):
 
     @property
     def _helper(self) -> WorldAdmin:
-        """Administrator that meets no faults."""
+        """Administrator that faults do not affect."""
         if self._asker is None:
             self._asker = self._make_admin(HELPER_ID)
         return self._asker
@@ -127,7 +127,7 @@ class TarryWorld(FaultControls, NodeObserver):
         return f"{kind}{len(self._clients) + 1}"
 
     def send(self, topic: str, *values: bytes, key: bytes | None = None) -> None:
-        """Write one record a value; returns when all are in the log."""
+        """Send one record for each value; return when all are in the log."""
         producer = self.producer(client_id=HELPER_ID)
         for value in values:
             producer.send(topic, value, key=key)
@@ -159,7 +159,7 @@ class TarryWorld(FaultControls, NodeObserver):
         self._end_life(faults.POWER)
 
     def pause_broker(self, duration: str | float) -> None:
-        """Stop the broker's process for so long, while time passes for everybody else."""
+        """Pause the broker's process for `duration`, while time goes on for the clients."""
         self.node.busy_until_ms = self.node.clock.now_ms + duration_ms(duration)
 
     def _end_life(self, kind: str) -> None:
@@ -169,7 +169,7 @@ class TarryWorld(FaultControls, NodeObserver):
     # --- The network
 
     def set_delay(self, duration: str | float) -> None:
-        """Let every message take up to so long from now on; it is 2 ms at the beginning."""
+        """Set the longest time that a message takes from now on; it is 2 ms at the beginning."""
         self.node.network.conditions.delay_ms_max = duration_ms(duration)
 
     # --- Faults of the broker's life

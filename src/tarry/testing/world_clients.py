@@ -1,6 +1,6 @@
-"""Clients of a simulated world: the product's cores, used by a test as if their calls waited.
+"""Clients of a simulated world: the product's client cores, with calls that wait like real ones.
 
-A call lets the world go on until it is done, so nothing happens between two calls, and no time
+A call lets the world run until the call is done.  Between two calls nothing happens, and no time
 passes.
 """
 
@@ -37,7 +37,7 @@ from tarry.simulation.clients.simulated_client import Delay
 from tarry.simulation.product.client_node import ClientNode, User
 from tarry.simulation.world import NEVER_MS, World
 
-# An operation that is so much later than its own limit hangs.
+# Time after its own time-out at which an operation counts as hanging.
 HANG_MS: Final = 3_600_000
 
 Result = TypeVar("Result")
@@ -55,8 +55,8 @@ class WorldClient(ClientNode):
     def perform(
         self, begin: Callable[[int, int], Operation[Result]], timeout: float | None, default_ms: int
     ) -> Result:
-        """Begin an operation and let the world go on to its end; return its answer, or raise why
-        there is none."""
+        """Begin an operation and let the world run until its end; return its answer, or raise its
+        error."""
         if self.is_gone:
             raise ClientClosed(f"{self.name} is closed or killed")
         timeout_ms = default_ms if timeout is None else round(timeout * 1000)
@@ -103,7 +103,7 @@ class WorldProducer(WorldClient):
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> RecordReceipt:
-        """Take a record; its receipt says later what became of it."""
+        """Append a record to be sent, and return its receipt, which has the outcome later."""
         check_topic(topic)
         if timestamp is not None:
             check_timestamp(timestamp)
@@ -125,12 +125,12 @@ class WorldProducer(WorldClient):
                 return core.begin_send(record, timeout_ms, now_ms)
 
             return self.perform(begin, None, self.settings.block_ms_max)
-        # What lingers leaves in time though nobody waits for it.
+        # Let the core plan its next step: a lingering record is sent though no call waits for it.
         self.leave()
         return receipt
 
     def result(self, receipt: RecordReceipt, timeout: float | None = None) -> RecordReceipt:
-        """Return the receipt when its record is in the log; raise why it is not."""
+        """Return the receipt when its record is in the log; raise the error if it fails."""
 
         def begin(timeout_ms: int, now_ms: int) -> Operation[Any]:
             return self.producer_core.begin_wait(receipt, timeout_ms, now_ms)
@@ -139,7 +139,7 @@ class WorldProducer(WorldClient):
         return receipt
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything and wait for it; raise `DeliveryFailed` for what failed."""
+        """Send all records and wait for them; raise `DeliveryFailed` if some have failed."""
         self.perform(self.producer_core.begin_flush, timeout, self.settings.delivery_timeout_ms)
 
 
@@ -166,7 +166,7 @@ class WorldConsumer(ConsumerFace, WorldClient):
 
     @property
     def trouble(self) -> str:
-        """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        """Reason why the cluster cannot be reached now; "" if nothing seems wrong."""
         return self.consumer_core.trouble(self.clock.now_ms)
 
     @property
@@ -175,12 +175,12 @@ class WorldConsumer(ConsumerFace, WorldClient):
         return self.consumer_core.view()
 
     def subscribe(self, topics: Iterable[str]) -> None:
-        """Share these topics with the group."""
+        """Subscribe to topics, whose partitions the group's members share."""
         with self._told() as core:
             core.subscribe(topics)
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> list[RecordGroup]:
-        """Return records that have come, by partition; what was handed out before is finished."""
+        """Return received records by partition; those of the call before count as processed."""
         count = max_records or self.settings.poll_records_max
 
         def begin(timeout_ms: int, now_ms: int) -> Operation[list[RecordGroup]]:
@@ -189,7 +189,7 @@ class WorldConsumer(ConsumerFace, WorldClient):
         return self.perform(begin, timeout, 0)
 
     def read(self, count: int, timeout: float = 60.0) -> list[ConsumerRecord]:
-        """Poll until so many records have come; AssertionError if they do not."""
+        """Poll until `count` records have come; AssertionError if they do not come in time."""
         end_ms = self.clock.now_ms + round(timeout * 1000)
         read: list[ConsumerRecord] = []
         while len(read) < count:
@@ -200,7 +200,7 @@ class WorldConsumer(ConsumerFace, WorldClient):
         return read
 
     def commit(self, what: CommitWhat = None, timeout: float | None = None) -> None:
-        """Commit behind what was handed out, or behind `what`."""
+        """Commit the positions behind the records that were returned, or those of `what`."""
 
         def begin(timeout_ms: int, now_ms: int) -> Operation[Any]:
             return self.consumer_core.begin_commit(what, timeout_ms, now_ms)
@@ -208,7 +208,7 @@ class WorldConsumer(ConsumerFace, WorldClient):
         self.perform(begin, timeout, self.settings.api_timeout_ms)
 
     def close(self, timeout: float | None = None) -> None:
-        """Commit what is finished, leave the group, and end the process."""
+        """Commit the processed records, leave the group, and end the process."""
 
         def begin(timeout_ms: int, now_ms: int) -> Operation[Any]:
             return self.consumer_core.begin_close(timeout_ms, now_ms, leave=None)
@@ -229,7 +229,7 @@ class WorldAdmin(WorldClient):
         super().__init__(world, name, self.admin_core)
 
     def ask(self, steps: Steps[Result], timeout: float | None = None) -> Result:
-        """Ask one of the questions of `requests`, such as `requests.list_topics()`."""
+        """Send one of the requests of `requests`, such as `requests.list_topics()`."""
 
         def begin(timeout_ms: int, now_ms: int) -> Operation[Result]:
             return self.admin_core.begin_errand(steps, timeout_ms, now_ms)

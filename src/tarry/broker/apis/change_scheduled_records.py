@@ -1,4 +1,4 @@
-"""ChangeScheduledRecords (key 10001, Tarry's own): records that wait are cancelled or moved."""
+"""ChangeScheduledRecords (key 10001, Tarry's own): cancels or moves waiting records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages.change_scheduled_records import ChangeScheduledRecordsRequest
 
-# The answer comes after a flush, which takes milliseconds, whatever a client allows it.
+# Shortest time-out, whatever the client asks for: the answer comes after a flush.
 TIMEOUT_MS_MIN: Final = 1_000
 
 
@@ -31,7 +31,7 @@ def handle(
     context: RequestContext,
     request: ChangeScheduledRecordsRequest,
 ) -> Message | None:
-    """Carry out each change in the order of the request; the answer waits for what they rest on."""
+    """Carry out each change in the order of the request; answer once their outcomes are final."""
     answer = LongAnswer(context, must_end=True)
     return long_answers.begin(
         answer, _steps(long_answers, topics, scheduling, waiting, context, request)

@@ -1,9 +1,9 @@
-"""ListScheduledRecords (key 10000, Tarry's own): what waits in partitions, page by page.
+"""ListScheduledRecords (key 10000, Tarry's own): lists the pending entries, page by page.
 
-A page is a look at each of its entries at the time at which it is added, and no snapshot.  Places
-in the order of due time and s-offset do not change, so over all pages nothing is told twice, and
-nothing is left out that waits from the first page to the last.  But a recurring record, which is
-told with its next time, goes to another place when it comes, and is told there again.
+A page is no snapshot: each entry is read when it is added.  Entries keep their places in the order
+of due time and s-offset, so all pages together list no entry twice, and leave out none that waits
+from the first page to the last.  A recurring record is an exception: it is listed with its next due
+time, gets another place when that has come, and is listed there again.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
 from tarry.wire.reader import window_of
 
-# Entries that are taken from the order at once.
+# Entries that are read from the order at once.
 _ENTRIES_AT_ONCE: Final = 100
 
 # An s-offset has 47 bits in the order of due times.
@@ -51,10 +51,10 @@ _S_OFFSET_MAX: Final = 2**46
 # Bytes of an entry beside its id and its batch.
 _ENTRY_BYTES: Final = 40
 
-# Bytes of a batch that cost as much as one element of a long answer, when it is read.
+# Bytes of a batch whose reading costs as much as one element of a long answer.
 _READ_BYTES_PER_UNIT: Final = 4 * 1024
 
-# A larger batch is left out, so that each answer has room for an entry.
+# Largest batch that is put into an answer, so that each answer has room for an entry.
 _BATCH_BYTES_MAX: Final = LONG_ANSWER_BYTES_MAX // 2
 
 # Units that summing up a range costs at least, and chunks of entries that are summed up in a unit.
@@ -106,7 +106,7 @@ def _steps(
 
 
 def _fault(request: ListScheduledRecordsRequest) -> str:
-    """Return what is wrong with a request; "" if nothing is."""
+    """Return a sentence about the fault of a request; "" if it has none."""
     edges = request.bucket_edges_ms
     if request.limit < 0:
         return f"a limit of {request.limit}"
@@ -122,7 +122,7 @@ def _fault(request: ListScheduledRecordsRequest) -> str:
 def _sum_up(
     told: ScheduledPartition, state: ScheduleState, request: ListScheduledRecordsRequest
 ) -> Iterator[int]:
-    """Count what is due in the range of the request, and in each bucket."""
+    """Sum up the pending entries in the range of the request, and in each bucket."""
     pending = state.pending
     sums = pending.sums(request.due_from_ms, request.due_until_ms)
     told.entry_count = sums.entry_count
@@ -177,8 +177,8 @@ def _list(
             if due_ms >= request.due_until_ms:
                 return False
             body = state.pending.get(s_offset)
-            # A step may have lasted for some turns, in which it was released.  One that recurs has
-            # another place then.
+            # The last step may be some turns ago: the entry may be released by now, or have another
+            # place if it recurs.
             if body is not None and body.due_ms == due_ms:
                 if left <= 0:
                     return True
@@ -215,7 +215,7 @@ def _add(
     body: Body,
     request: ListScheduledRecordsRequest,
 ) -> int:
-    """Add an entry; return what it cost, 0 if the answer has no room for it."""
+    """Add an entry; return its cost in units, 0 if the answer has no room for it."""
     entry = ScheduledEntry(
         body.due_ms,
         body.s_offset,
@@ -239,7 +239,7 @@ def _add(
     if batch and answer.has_room(entry_bytes + len(batch)):
         entry.batch = window_of(batch)
     answer.add(entry)
-    # Of a batch of several times all is read, for one record perhaps.
+    # A batch of several places is read whole, even for one record.
     bytes_read = schedule.reader.bytes_read - read_before
     return 1 + max(len(batch), bytes_read) // _READ_BYTES_PER_UNIT
 
@@ -249,7 +249,7 @@ def _batch_of(schedule: PartitionSchedule, body: Body) -> bytes:
     try:
         return schedule.reader.batch_of(body)
     except (StorageError, CorruptData):
-        # When it is due the broker tells of it.
+        # The damage is reported when the body is due.
         return b""
 
 

@@ -1,4 +1,4 @@
-"""Reading of bodies from a partition's companion log, checked against what its notes say.  Hot."""
+"""Reading of bodies from a partition's companion log, each checked against its note.  Hot."""
 
 from __future__ import annotations
 
@@ -30,20 +30,21 @@ from tarry.schedule.recurring.bodies import RecurringBody
 
 logger = logging.getLogger("tarry.broker")
 
-# A region of one batch, whatever its size.
+# Size to ask for where the size of the batch is not known: the region is one batch.
 _WHOLE_BATCH: Final = 0
-# Of a batch that stays uncompressed.
+# Codec of a batch that stays uncompressed.
 _NO_CODEC: Final = 0
-# Read with a body, for its note: one without ids has less.
+# Bytes that are read for the note before a body: a note without ids is smaller.
 _NOTE_BYTES: Final = 128
-# Read first where the size of the batch is not known: the notes of most, and where that ends.
+# Bytes that are read first where the size of the batch is not known: most notes and the batch's
+# header fit.
 _FIRST_BYTES: Final = 4 * 1024
 
 
 class BodyReader:
     """Reader of one companion log.
 
-    `bytes_read` counts what was read from the disk.  `damaged_batches` are the offsets of damaged
+    `bytes_read` counts the bytes read from the disk.  `damaged_batches` are the offsets of damaged
     batches of several places: none of their places can be read.
     """
 
@@ -52,11 +53,11 @@ class BodyReader:
         self.damaged_batches: dict[int, None] = {}
         self._companion = companion
         self._opened = opened
-        # Damaged batches of which the broker's log was told.
+        # Number of damaged batches that were reported in the broker's log.
         self._told = 0
 
     def read(self, body: Body) -> bytes:
-        """Read a body that is released as it came; `StorageError`, `CorruptData`."""
+        """Read a body that is a whole batch, as it was sent; `StorageError`, `CorruptData`."""
         data = self._read_at_hint(body, body.size)
         if not data:
             data = self._read_batch(body.s_offset, body.size)
@@ -70,7 +71,7 @@ class BodyReader:
         return data
 
     def read_due(self, body: Body) -> bytes:
-        """Read a body as it is released when it is due; `StorageError`, `CorruptData`."""
+        """Read a body in the form in which it is released; `StorageError`, `CorruptData`."""
         if body.place == WHOLE:
             return self.read(body)
         if not isinstance(body, RecurringBody):
@@ -81,20 +82,20 @@ class BodyReader:
         )
 
     def read_uncompressed(self, body: Body) -> bytes:
-        """Read a place of a batch as it was sent, so that it can be a place again; `StorageError`,
-        `CorruptData`.
+        """Read a place of a batch as it was sent and uncompressed, so that it can be parked again
+        as a place; `StorageError`, `CorruptData`.
         """
         opened = self._opened_batch(body)
         return opened.batch_of(body.place, body.record_count, None, _NO_CODEC, 0)
 
     def batch_of(self, body: Body) -> bytes:
-        """Read what waits, as a batch without a producer; `StorageError`, `CorruptData`."""
+        """Read a waiting body as a batch without a producer; `StorageError`, `CorruptData`."""
         if body.place == WHOLE:
             return numbered(self.read(body), NO_PRODUCER_ID, -1, -1)
         return self._read_place(body, None)
 
     def _read_place(self, body: Body, due_ms: int | None) -> bytes:
-        """Read a place in the codec of the topic; a header tells `due_ms`, if that is given."""
+        """Read a place in the codec of the topic; a header is added with `due_ms`, if given."""
         config = self._companion.leadership.records.config
         return self._opened_batch(body).batch_of(
             body.place,
@@ -109,7 +110,7 @@ class BodyReader:
         return self._open(body) if opened is None else opened
 
     def tell_damaged(self, error: CorruptData) -> None:
-        """Tell the broker's log of a batch that is due and damaged; of the first ones alone."""
+        """Report a damaged batch that is due in the broker's log; only the first ones are named."""
         self._told += 1
         if self._told <= SCHEDULE_FLAWS_KEPT:
             logger.error(
@@ -144,8 +145,8 @@ class BodyReader:
         return opened
 
     def _read_at_hint(self, body: Body, size: int) -> bytes:
-        """Return the batch that stands behind its note where that was when it was parked; b"" if
-        something else stands there, since compaction has moved it or a disk is damaged.
+        """Return the body's batch, read at the position that its note had when it was parked; b""
+        if the batch is not there, since compaction has moved it or the disk is damaged.
         """
         log = self._companion.log
         offset = body.batch_offset
@@ -191,8 +192,8 @@ class BodyReader:
         return data[note_size:batch_end]
 
     def _look_behind(self, offset: int) -> None:
-        """Let the log note a flaw if no batch begins where a damaged one seems to end: nothing may
-        be parked behind it, where no start would read it.
+        """Let the log note a flaw if no batch begins where the damaged one at `offset` seems to
+        end.  A start could not read behind the flaw, so nothing may be parked there.
         """
         log = self._companion.log
         if offset + 1 < log.written_end_offset:
@@ -208,7 +209,7 @@ class BodyReader:
         except Flaw:
             if log.has_flaw_before(offset):
                 raise
-            # It lies behind the batch, and the log is read up to there now.
+            # The flaw lies behind the batch, and the log now ends before the flaw: read again.
             region = log.read(offset, end, size, True)
         if region is None:
             raise CorruptData(f"the batch at offset {offset} is not there")
@@ -219,7 +220,7 @@ class BodyReader:
 
 
 def _header_in(data: bytes, position: i64, base_offset: i64) -> BatchHeader | None:
-    """Return the header at this position if it is that of a batch at this offset."""
+    """Return the header at this position; None if it is not that of a batch at `base_offset`."""
     if len(data) - position < HEADER_SIZE:
         return None
     header = BatchHeader(data, position)

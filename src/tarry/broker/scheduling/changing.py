@@ -1,13 +1,14 @@
-"""Changes of what waits, as ChangeScheduledRecords asks for them: cancels and moves.
+"""Changes of waiting records, as ChangeScheduledRecords requests them: cancels and moves.
 
-A change is decided in the leader's order, against what the leader knows then, and its answer rests
-on an offset of one of the partition's two logs: below that log's high watermark it can no more
-become another one.  `cancelled` and `moved` rest on their note, `already_released` on the record in
-the partition, `unknown` after another one's cancel on that note.  Any other `unknown` rests on a
-note of its own, one a turn for all: only what is committed proves that this broker still led.
+The leader decides changes one after the other, by what it knows at that time.  An answer rests on
+an offset of one of the partition's two logs: once that log's high watermark has passed the offset,
+the answer is final.  `cancelled` and `moved` rest on their note, `already_released` on the record
+in the partition, `unknown` after an earlier cancel on the note of that cancel.  Any other `unknown`
+rests on a witness note, one a turn for all: only a committed note proves that this broker still
+led.
 
 A recurring record waits while another instance may come: a cancel ends it, whatever was released of
-it before.  `already_released` is what has ended by itself.  It is not moved.
+it before.  It is `already_released` only if it has ended by itself.  It cannot be moved.
 """
 
 from __future__ import annotations
@@ -40,10 +41,10 @@ from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.state import ScheduleState
 
-# Bytes of a batch that cost as much as one element of a long answer, when it is moved.
+# Bytes of a moved batch that cost as much as one element of a long answer.
 _MOVED_BYTES_PER_UNIT: Final = 4 * 1024
 
-# Entries of a batch that are looked at in a unit, for the one that has a record.
+# Entries of a batch that cost one unit, in the search for the entry that has a record.
 _ENTRIES_PER_UNIT: Final = 100
 
 _NOT_MOVED: Final = (
@@ -53,25 +54,26 @@ _NOT_MOVED: Final = (
 
 
 class ChangeStatus:
-    """Status of one change: its answer, and below which offset of a log it has to count."""
+    """Status of one change: its answer, and the offset that `log` must have committed for it."""
 
     def __init__(self, result: ScheduledChangeResult) -> None:
         self.result = result
         self.log: ReplicatedLog | None = None
         self.required_offset = 0
-        # When it was decided: where another one has led since, the log may be another.
+        # `led_since` of the leadership at the decision: if it differs later, another broker has led
+        # meanwhile, and the log may have other records.
         self.led_since = 0
         self.cost = 1
 
     def decide(self, outcome: int, s_offset: int = -1, offset: int = -1) -> None:
-        """Note the outcome, and the offsets in the companion log and in the partition."""
+        """Note the outcome, with its s-offset and its offset in the partition."""
         result = self.result
         result.outcome = outcome
         result.s_offset = s_offset
         result.offset = offset
 
     def rest_on(self, log: ReplicatedLog, required_offset: int) -> None:
-        """Let the answer wait until everything below this offset counts."""
+        """Let the answer wait until the log has committed everything below this offset."""
         self.log = log
         self.required_offset = required_offset
         self.led_since = log.leadership.led_since
@@ -84,13 +86,13 @@ class ChangeStatus:
         self.decide(NO_OUTCOME)
 
     def try_settle(self) -> bool:
-        """Settle the change if its outcome can no more become another one."""
+        """Settle the change if its outcome is final; return whether it is settled."""
         log = self.log
         if log is None:
             return True
         leadership = log.leadership
         if leadership.gone_code != errors.NONE:
-            # Where the replica was taken away the note may count at another leader.
+            # The replica is gone from this broker; another leader may have committed the note.
             self.fail(errors.NOT_LEADER_OR_FOLLOWER)
         elif leadership.led_since != self.led_since:
             self.fail(errors.NOT_LEADER_OR_FOLLOWER)
@@ -103,7 +105,7 @@ class ChangeStatus:
         return True
 
     def fail_what_was_not_written(self) -> None:
-        """After the turn's write: what was dropped with its tail was not decided."""
+        """Fail the change if the turn's write has dropped its note with the log's tail."""
         log = self.log
         if log is not None and self.required_offset > log.log.written_end_offset:
             self.fail(errors.KAFKA_STORAGE_ERROR, f"the disk has not taken it: {log.name}")
@@ -112,7 +114,7 @@ class ChangeStatus:
 def change_schedule(
     found: FoundSchedule, change: ScheduledChange, now_wall_ms: int
 ) -> ChangeStatus:
-    """Carry a change out, or say why it is refused."""
+    """Carry out a change, or refuse it with an error."""
     status = ChangeStatus(ScheduledChangeResult())
     schedule, state = found.schedule, found.state
     if schedule is None or state is None:
@@ -143,7 +145,7 @@ def change_schedule(
 def _refusal(
     schedule: PartitionSchedule, change: ScheduledChange, now_wall_ms: int
 ) -> tuple[int, str]:
-    """Return why a change cannot be carried out, whatever waits."""
+    """Return the error of a change that is invalid or impossible now, whichever records wait."""
     schedule_id = change.schedule_id
     if (schedule_id is None) == (change.s_offset < 0):
         return errors.INVALID_REQUEST, "a change names either an id or an s-offset"
@@ -176,7 +178,7 @@ def _refusal(
 
 
 def _not_alone(record_count: int) -> str:
-    """Return why one record of many is not changed: the others would be, too."""
+    """Return the refusal of a change to one record of an entry: the others would change too."""
     return (
         f"the record waits together with others of its batch, {record_count} in all, and is not "
         "taken out of it: give a record a schedule_id that is to be cancelled or moved alone"
@@ -184,7 +186,7 @@ def _not_alone(record_count: int) -> str:
 
 
 def _named(state: ScheduleState, change: ScheduledChange) -> int | None:
-    """Return the s-offset of what a change names; None for an id that nobody is known to have."""
+    """Return the s-offset of the entry that a change names; None if no entry is known."""
     schedule_id = change.schedule_id
     if schedule_id is None:
         if change.batch_s_offset < 0:
@@ -199,7 +201,7 @@ def _named(state: ScheduleState, change: ScheduledChange) -> int | None:
 def _answer_absent(
     schedule: PartitionSchedule, state: ScheduleState, s_offset: int | None, status: ChangeStatus
 ) -> None:
-    """Answer about what does not wait: it was released, or it is not known."""
+    """Answer a change of an entry that does not wait: it was released, or it is not known."""
     if s_offset is not None:
         release = state.release_of(s_offset)
         if release is not None:
@@ -219,7 +221,7 @@ def _answer_absent(
 
 
 def _name_record(change: ScheduledChange, result: ScheduledChangeResult) -> None:
-    """Tell of one record of those that were released together where it came itself."""
+    """Set the offsets of one record in the answer, in place of those of its whole entry."""
     if change.batch_s_offset >= 0 and result.outcome == ALREADY_RELEASED:
         if result.offset >= 0:
             result.offset += change.s_offset - result.s_offset
@@ -238,7 +240,7 @@ def _cancel(
 
 
 def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeStatus) -> None:
-    """Cancel what waits and park it anew, in one write."""
+    """Cancel a waiting body and park it again with another due time, in one write."""
     if body.s_offset >= schedule.companion.high_watermark:
         status.fail(
             errors.COORDINATOR_LOAD_IN_PROGRESS,
@@ -249,7 +251,7 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
     read_before = reader.bytes_read
     size = 0
     try:
-        # A place stays one: it is released with a header that says when it was due.
+        # A place stays a place: it is released with a header that has its due time.
         is_place = body.place != WHOLE
         batch = reader.read_uncompressed(body) if is_place else reader.batch_of(body)
         size = len(batch)
@@ -260,7 +262,7 @@ def _move(schedule: PartitionSchedule, body: Body, due_ms: int, status: ChangeSt
         status.fail(errors.KAFKA_STORAGE_ERROR, str(error))
         return
     finally:
-        # Of a batch of several times all is read, for one record perhaps.
+        # A batch of several places is read whole, even for one record.
         bytes_read = reader.bytes_read - read_before
         status.cost = 1 + max(size, bytes_read) // _MOVED_BYTES_PER_UNIT
     places = []

@@ -1,4 +1,4 @@
-"""Checkpoints of a partition's schedule: what they say of P, what S has to keep for them.  Hot."""
+"""Checkpoints of a partition's schedule: how far they cover P, what S keeps for them.  Hot."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tarry.schedule.state import ScheduleState
 class ScheduleCheckpoints:
     """Checkpoints of one partition, for as long as this broker leads it in one epoch.
 
-    Up to `covered_offset` the last one that counts speaks of P.
+    The last committed checkpoint covers P up to `covered_offset`.
     """
 
     def __init__(
@@ -33,14 +33,14 @@ class ScheduleCheckpoints:
         self._flushes = flushes
         self._on_start_asked = on_start_asked
         self.covered_offset: int = self._partition.log.log_start_offset
-        # The note of the last checkpoint that counts, which S has to keep.
+        # Offset of the note of the last committed checkpoint, which S has to keep.
         self._kept_offset: int = companion.log.log_start_offset
-        # Where another one may have stood that cannot be read.
+        # Offset of the last unreadable batch of S that may have been a checkpoint; -1 without one.
         self._unread_offset = -1
-        # The last checkpoint: up to where it speaks of P, and where its note ends in S.
+        # Checkpoint that is not committed yet: its c, -1 without one, and its note's end in S.
         self._c = -1
         self._end = 0
-        # Something was cancelled since the last checkpoint.
+        # True if a body was cancelled since the last checkpoint.
         self._has_cancelled = False
 
     def begin(self, load: ScheduleLoad) -> None:
@@ -54,25 +54,25 @@ class ScheduleCheckpoints:
 
     @property
     def up_to(self) -> int:
-        """Offset up to which the last one speaks of P, whether it counts or not."""
+        """Offset up to which the last checkpoint covers P, committed or not."""
         return max(self.covered_offset, self._c)
 
     @property
     def is_last_known(self) -> bool:
-        """Return whether no later one may be lost than the one that counts."""
+        """Return whether the last committed checkpoint is surely the last one that S had."""
         return self._companion.log.flaw_offset < 0 and self._unread_offset <= self._kept_offset
 
     def first(self) -> CheckpointNote:
-        """Return the one that S begins with: what P holds by now has released nothing of S."""
+        """Return the checkpoint that S begins with: no record that P has now is a release of S."""
         c = self._partition.high_watermark
         return CheckpointNote(c, self._epoch_before(c), [], [])
 
     def take(self, state: ScheduleState) -> CheckpointNote | None:
-        """Return a checkpoint of what is released for good by now; None if there is none."""
+        """Return a checkpoint of the committed releases; None if none is needed or possible now."""
         if not self._partition.leadership.may_act():
             return None
         if self._companion.log.flaw_offset >= 0:
-            # It could not be written, and what lies behind the flaw is not known.
+            # A checkpoint could not be written, and the batches behind the flaw are not known.
             return None
         c = self._partition.high_watermark
         if c <= self.up_to and not self.holds_cancelled(state):
@@ -93,16 +93,16 @@ class ScheduleCheckpoints:
         return True
 
     def note_cancel(self) -> None:
-        """Note that something was cancelled: the room that it leaves may need a checkpoint."""
+        """Note that a body was cancelled: to free its room in S may take a checkpoint."""
         self._has_cancelled = True
 
     def rollback(self, s_end_offset: int) -> None:
-        """Forget the last one if S has not kept it: it ends at this offset."""
+        """Forget the last checkpoint if S has lost it: S ends at this offset."""
         if self._end > s_end_offset:
             self._c = -1
 
     def commit(self, state: ScheduleState, s_high_watermark: int) -> None:
-        """Let the last one count if it lies below S's high watermark."""
+        """Commit the last checkpoint if it lies below S's high watermark."""
         if self._c >= 0 and self._end <= s_high_watermark:
             self.covered_offset = self.up_to
             self._kept_offset = self._end - 1
@@ -110,8 +110,8 @@ class ScheduleCheckpoints:
             self._free_room(state)
 
     def holds_cancelled(self, state: ScheduleState) -> bool:
-        """Return whether segments of S stay for the last checkpoint alone, since all that waited in
-        them was cancelled: a release would have brought another checkpoint.
+        """Return whether S keeps segments only for the last checkpoint: all bodies in them were
+        cancelled.  After a release another checkpoint is written anyway.
         """
         if not self._has_cancelled:
             return False
@@ -123,13 +123,13 @@ class ScheduleCheckpoints:
         return self._kept_offset < int(order.holding(first).base_offset)
 
     def first_needed(self, state: ScheduleState) -> int:
-        """Return an offset before which S has nothing that is still needed."""
-        # A body stands behind its note.
+        """Return an offset before which S has no batch that is still needed."""
+        # The note of a body lies right before it.
         return min(state.first_offset() - 1, self._kept_offset)
 
     def _free_room(self, state: ScheduleState) -> None:
-        """Let S begin with the first segment that has a body which is still needed, or the last
-        checkpoint.
+        """Move S's start to the segment with the first batch that is still needed: a body or the
+        last checkpoint.
         """
         log = self._companion.log
         if log.flaw_offset >= 0:

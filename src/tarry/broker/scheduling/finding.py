@@ -1,4 +1,4 @@
-"""Finding of the schedule that a client asks for: it is there, or an error code says why not."""
+"""Finding of the schedule that a client asks for; an error code says why there is none."""
 
 from __future__ import annotations
 

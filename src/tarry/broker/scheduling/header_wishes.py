@@ -1,8 +1,8 @@
-"""Headers of a batch's records, on the way into a partition: what they ask for, and its note.
+"""Headers of a batch's records, on the way into a partition: their wishes, and the batch's note.
 
-A batch of one due time is parked as it came.  One of several, or with records that are never
-released or that recur, is parked uncompressed: then each place of it can be released for itself.
-Hot.
+A batch with one due time is parked as it was sent.  A batch with several due times, or with records
+that are never released or that recur, is parked uncompressed: then each place of it can be released
+by itself.  Hot.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from tarry.schedule.wishes import (
 
 # Room in a note for its other fields and its batch header.
 _NOTE_OVERHEAD_BYTES: Final = 256
-# Memory that one wish holds beside its id: of a batch with 10,000 it is more than their records.
+# Memory of one wish without its id: 10,000 wishes may take more than their records.
 _WISH_BYTES: Final = 200
 
 
@@ -64,16 +64,16 @@ class RecordWishes(BatchWishes):
             return False
         self._wish_bytes = sum([_WISH_BYTES + len(each.schedule_id) for each in walk.wishes])
         if walk.has_too_many or (len(walk.wishes) == 1 and not walk.wishes[0].has_own_place):
-            # Of one due time it stays as it came.
+            # A batch with one due time is parked as it was sent: its content is not needed.
             self._content = b""
         return True
 
     def note_for(
         self, check: BatchCheck, config: LogConfig, state: ScheduleState | None, now_wall_ms: int
     ) -> ScheduledNote | None:
-        """Return the note of the batch, None if it does not wait; or refuse it in its check.
+        """Return the note of the batch; None if it does not wait, or is refused in its check.
 
-        `state` is None while what waits from an earlier life is not known yet.
+        `state` is None while the bodies of an earlier life are being read.
         """
         raise NotImplementedError
 
@@ -84,13 +84,13 @@ class RecordWishes(BatchWishes):
         state: ScheduleState | None,
         decision: PlacesDecision,
     ) -> ScheduledNote | None:
-        """Return the note of a batch about whose places this was decided, as `note_for` does."""
+        """Return the note of a batch for a decision about its places, as `note_for` does."""
         if not decision.is_parked:
             return None
         recurring = decision.recurring
         if recurring and not _may_recur(check, recurring, state):
             return None
-        # Due times by s-offset.
+        # Due times of the bodies that the batch cancels, by s-offset.
         cancelled: dict[int, int] = {}
         for place in decision.places:
             if not place.schedule_id:
@@ -171,7 +171,7 @@ class HeaderWishes(RecordWishes):
 
 
 class IdWishes(RecordWishes):
-    """Wishes in a topic whose records' headers or keys name what waits, and say no due times."""
+    """Wishes in a topic whose records' headers or keys name waiting records, and no due times."""
 
     def __init__(
         self,
@@ -214,7 +214,7 @@ class IdWishes(RecordWishes):
 
 
 def refuse_early(check: BatchCheck) -> None:
-    """Refuse a batch of which was not read what the settings of its topic ask for just now."""
+    """Refuse a batch whose topic's settings have changed after its headers or keys were read."""
     check.refuse(
         errors.KAFKA_STORAGE_ERROR,
         "the batch was on its way when the topic began to delay records by their headers, or to "
@@ -239,7 +239,7 @@ def refuse_too_many(check: BatchCheck, what: str) -> None:
 
 
 def _may_recur(check: BatchCheck, recurring: list[int], state: ScheduleState | None) -> bool:
-    """Return whether the partition takes these records of a batch that recur; or refuse it."""
+    """Return whether the partition has room for a batch's recurring records; else refuse it."""
     if state is None:
         check.refuse(
             errors.KAFKA_STORAGE_ERROR,

@@ -1,11 +1,11 @@
-"""Instances of a partition's recurring records: which one is due now, and what comes after it.
+"""Instances of a partition's recurring records: the one that is due now, and the next one.
 
-When a recurring record has no next time and all that was released of it counts, a note in the
-companion log says that it has ended, as for one that is cancelled.
+When a recurring record has no next due time and all its releases are committed, a note in the
+companion log says that it has ended; it is the same as for a cancelled record.
 
-The companion log goes segment by segment, and a recurring record would hold it for as long as it
-lives.  So those in the first segment are parked anew at its end, with what is left of their terms,
-before more is written than two segments.
+The companion log is removed segment by segment, and a recurring record would keep its segment for
+as long as it lives.  Therefore the recurring records of the first segment are parked again at the
+end of the log, with what is left of their terms, once the log has a later segment.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from tarry.schedule.state import ScheduleState
 # Function that appends a note to the companion log, to be written in this turn.
 AppendNote = Callable[[ScheduleNote], AppendResult]
 
-# Time until a note that the companion log has not taken is tried again.
+# Time until a refused append of a note to the companion log is tried again.
 _RETRY_MS: Final = 1_000
-# Records that are parked anew in one turn.
+# Recurring records that are parked again in one turn, at most.
 _RENEWED_MAX: Final = 20
 
 
@@ -43,31 +43,31 @@ class PartitionInstances:
         self._turn = turn
 
     def is_due(self, state: ScheduleState, body: RecurringBody, append_note: AppendNote) -> bool:
-        """Return whether the instance of a body that was taken is due; else the body is put off,
-        rests or has ended, which `append_note` writes down.
+        """Return whether the instance of a taken body is due; else the body is put off, rests, or
+        has ended, which a note says that is appended with `append_note`.
 
-        `CorruptData`: its times cannot be found here.
+        `CorruptData` if its due times cannot be computed here.
         """
         due_ms = self._next_ms(body)
         if due_ms is None:
             self._end(state, body, append_note)
             return False
         if due_ms > min(body.due_ms, self._turn.now_wall_ms):
-            # It was looked at before its time.
+            # The instance is not due yet: the body was looked at too early.
             state.put_off(body, due_ms)
             return False
         body.begin_instance(due_ms)
         return True
 
     def note_release(self, state: ScheduleState, body: RecurringBody, base_offset: int) -> None:
-        """Note the release of the instance that is due, and let its body wait for the next."""
+        """Note the release of the due instance, and let its body wait for the next one."""
         state.add_instance(body, base_offset)
         next_due_ms = self._next_ms(body)
         state.await_next(body, next_due_ms, self._turn.now_wall_ms)
 
     def holders(self, state: ScheduleState, first_offset: int) -> list[RecurringBody]:
-        """Return some of the bodies that hold the first segment that is needed, if another one is
-        written by now."""
+        """Return some of the recurring bodies that keep the first needed segment, if the log has a
+        later segment."""
         order = self._companion.log.segment_order
         at = order.kept.index(order.holding(first_offset))
         if at == len(order.kept) - 1:
@@ -92,7 +92,7 @@ class PartitionInstances:
 
 
 def renewed_note(body: RecurringBody) -> ScheduledNote:
-    """Return the note of a body that is parked anew: it takes the place of what it was."""
+    """Return the note of a recurring body that is parked again; it cancels the body before."""
     terms = body.terms_from_now_on()
     place = RecordPlace(0, 1, body.due_ms, body.schedule_id, terms)
     return ScheduledNote(EACH_ITS_OWN, [place], [body.s_offset])

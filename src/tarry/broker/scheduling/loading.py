@@ -1,8 +1,8 @@
 """Loading of a partition's schedule in steps: its companion log S, then what P has released.
 
-A snapshot, if there is one, spares the reading of S before it.
-P is read from the last checkpoint of S that counts, to its end.  What is parked meanwhile is known
-to the schedule itself.  Hot.
+A snapshot, if there is one, spares reading S before the snapshot's offset.  P is read from the last
+checkpoint of S that counts to P's end.  The schedule itself keeps the bodies that are parked
+meanwhile.  Hot.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from tarry.schedule.taken_snapshot import TakenSnapshot
 
 logger = logging.getLogger("tarry.broker")
 
-# Bytes of a log that are gone through in one step: a millisecond or two.
+# Bytes of a log that one step reads: a millisecond or two.
 READ_BYTES: Final = 512 * 1024
-# What it costs to find, open and leave a segment, in such bytes.
+# Cost of finding, opening and leaving a segment: it takes as long as reading so many bytes.
 _SEGMENT_BYTES: Final = 32 * 1024
-# Bodies that one step takes into the state, in as long.
+# Bodies that one step takes into the state: a millisecond or two.
 TAKEN_BODIES: Final = 1_000
 
 
 class _Reading:
-    """Reading of a log's batches up to a position that was its end.
+    """Reading of a log's batches, in steps, up to the position that was the log's end.
 
-    Each batch begins where the one before ended, also over steps and segments: what is damaged
-    there is noted by the log as a flaw, and the log is read up to it.
+    Each batch must begin where the one before ended, also across steps and segments.  If it does
+    not, the log notes a flaw, and is read up to the flaw only.
     """
 
     def __init__(self, log: Log, offset: int, end: LogPosition, *, checks_crc: bool) -> None:
@@ -50,12 +50,12 @@ class _Reading:
         self._offset = offset
         self._end = end
         self._checks_crc = checks_crc
-        # While it is being read: the batch in it that was read last, if one was.
+        # Segment that is being read; whether a batch of it was read, and where the last one is.
         self._segment: Segment | None = None
         self._has_read = False
         self._batch_position = 0
         self._batch_offset = UNKNOWN_OFFSET
-        # Where in the segment this step ends, and the bytes that it may still go through.
+        # Position in the segment at which this step ends, and bytes that the step may still read.
         self._stop: i64 = 0
         self._left: i64 = 0
 
@@ -66,15 +66,15 @@ class _Reading:
         return self._segment is None and self._offset >= self._end.offset
 
     def begin_step(self) -> None:
-        """Begin a step, which may go through several segments."""
+        """Begin a step, which may read several segments."""
         self._left = READ_BYTES
 
     def may_go_on(self) -> bool:
-        """Return whether the step goes on."""
+        """Return whether the step may read more."""
         return self._left > 0 and not self.is_over
 
     def begin(self) -> BatchWalk:
-        """Go on with a step: return the walk for `next`; `Flaw` where it cannot begin."""
+        """Begin the step's next part: return a walk for `next`; `Flaw` if it cannot begin."""
         walk = self._begin_walk()
         self._stop = walk.position + self._left
         return walk
@@ -84,7 +84,7 @@ class _Reading:
         segment = self._segment
         if segment is not None and self._has_read and segment in log.segment_order.kept:
             walk = self._walk(segment, self._batch_position, self._batch_offset)
-            # The batch that was read last: the one behind it has to fit.
+            # Read the last batch again: the next batch has to begin where it ends.
             segment.next_header(walk)
             return walk
         # The log's start may have moved since.
@@ -117,7 +117,7 @@ class _Reading:
         return header
 
     def give_back(self, header: BatchHeader) -> None:
-        """Let the next step begin with this batch, of which the disk has refused the rest."""
+        """Let the next step begin with this batch again: the disk has refused to read it."""
         self._has_read = False
         self._offset = int(header.base_offset)
 
@@ -129,7 +129,7 @@ class _Reading:
         return walk
 
     def _end_segment(self, segment: Segment) -> None:
-        """Go on behind a segment; `Flaw` if the next one does not begin where it ends."""
+        """Go on to the next segment; `Flaw` if it does not begin where this one ends."""
         order = self._log.segment_order
         self._segment = None
         if order.flaw_segment is segment:
@@ -148,14 +148,14 @@ class _Reading:
         self._offset = int(offset)
 
     def _may_have_gaps(self) -> bool:
-        """Return whether batches may be missing: compaction has taken some out, here or where the
-        log was copied from."""
+        """Return whether batches may be missing: compaction has removed some, here or on the
+        replica that the log was copied from."""
         segments = self._log.segment_order.kept
         return self._log.has_gaps or any(each.has_gaps or each.is_behind_gap for each in segments)
 
 
 class ScheduleLoad:
-    """Loading of one partition's schedule; `state` is there when a step has returned True."""
+    """Loading of one partition's schedule; `state` is None until a step has returned True."""
 
     def __init__(self, partition: ReplicatedLog, companion: ReplicatedLog) -> None:
         self._partition = partition
@@ -168,22 +168,22 @@ class ScheduleLoad:
         self.s_end_offset: int = end.offset
         self._end = end
         self._snapshot = SnapshotLoad(companion)
-        # From here on S was read: what lies before is in a snapshot.
+        # Offset from which on S is read, the snapshot's; 0 without a snapshot.
         self.snapshot_offset = 0
         self._bodies: _Reading | None = None
         self._releases: _Reading | None = None
         # Epoch of the batch of S that was read last.
         self._note_epoch = -1
-        # From here on P was read: what lies before is noted in a checkpoint.
+        # Offset from which on P is read: a checkpoint covers the releases before it.
         self.read_from = partition.log.log_start_offset
-        # Where the last release ends that was found there.
+        # Offset in P behind the last release that was found.
         self.released_end = 0
-        # Both logs were read, and the state is being made of what was found.
+        # True when both logs were read, and the state is being filled.
         self._is_all_read = False
         self.state: ScheduleState | None = None
 
     def tell_flaws(self) -> None:
-        """Write into the log what cannot be read."""
+        """Report the flaws in the broker's log."""
         for sentence in self.flaws:
             logger.error("the scheduled records of %s: %s", self._partition.name, sentence)
         if self.flaw_count:
@@ -197,12 +197,12 @@ class ScheduleLoad:
 
     @property
     def flaws(self) -> list[str]:
-        """Sentences about what cannot be released, the first ones of many."""
+        """Sentences about the first bodies and notes that cannot be read."""
         return self._rebuild.flaws
 
     @property
     def flaw_count(self) -> int:
-        """Count of what cannot be released."""
+        """Number of bodies and notes that cannot be read."""
         return self._rebuild.flaw_count
 
     @property
@@ -216,7 +216,8 @@ class ScheduleLoad:
         return self._rebuild.unread_offset
 
     def step(self) -> bool:
-        """Read on; True when all is read.  `StorageError`: not now, the same step may succeed."""
+        """Read on; return True when the state is complete.  After a `StorageError` the same step
+        may succeed later."""
         releases = self._releases
         if self._bodies is None:
             self._read_snapshot()
@@ -236,7 +237,8 @@ class ScheduleLoad:
         return self.state is not None
 
     def _read_snapshot(self) -> None:
-        """Read the snapshot on; behind it S is read, or all of S if there is none that counts."""
+        """Read the snapshot on.  At its end begin to read S: behind the snapshot's offset, or from
+        its start if no snapshot counts."""
         snapshot = self._snapshot
         snapshot.step()
         if not snapshot.is_over:
@@ -261,7 +263,7 @@ class ScheduleLoad:
             while reading.may_go_on():
                 take()
         except Flaw as flaw:
-            # The log is read up to there.
+            # From now on the log ends before the flaw.
             log.note_flaw(flaw)
             if log.flaw_offset < 0:
                 raise
@@ -276,8 +278,8 @@ class ScheduleLoad:
             elif header.size == HEADER_SIZE:
                 self._rebuild.add_emptied(int(header.base_offset))
             elif header.base_offset > self._start_offset:
-                # A body whose note went with the segment before it is needed no more.  The CRC of
-                # the others is looked at when they are released.
+                # A body at the start, whose note was in a removed segment, is not needed.  The CRC
+                # of any other body is checked when it is released.
                 self._add_body(header)
             self._note_epoch = int(header.leader_epoch)
 
@@ -293,15 +295,15 @@ class ScheduleLoad:
         if has_valid_crc(data, 0, header):
             rebuild.add_note(offset, read_note(data, 0, header), int(walk.batch_position))
         elif rebuild.is_body_expected(offset):
-            # A body, of which the bit is flipped that tells notes from bodies.
+            # The batch is a body whose control bit is flipped.
             self._add_body(header)
         else:
             sentence = f"the note at offset {offset} does not match its CRC"
             rebuild.add_note(offset, UnreadableNote(sentence, is_newer=False))
 
     def _add_body(self, header: BatchHeader) -> None:
-        # Note and body have the same epoch.  The CRC does not cover it: a damaged one that is too
-        # large would hide the body's release.
+        # Note and body have the same epoch.  The CRC does not cover the epoch: if damage made it
+        # larger, the body's release would not count.
         epoch = min(self._note_epoch, int(header.leader_epoch))
         self._rebuild.add_body(
             int(header.base_offset), epoch, int(header.record_count), int(header.size)
@@ -331,8 +333,8 @@ class ScheduleLoad:
             s_offset: i64 = released_s_offset(header)
             if s_offset != NO_S_OFFSET:
                 offset = int(header.base_offset)
-                # The CRC does not cover the epoch: a damaged one that is too small would hide the
-                # release.
+                # The CRC does not cover the epoch: if damage made it smaller, the release would
+                # not count.
                 epoch = max(int(header.leader_epoch), log.epoch_at(offset))
                 if is_instance(header):
                     self._rebuild.add_instance(
@@ -346,7 +348,7 @@ class ScheduleLoad:
 
 
 def is_written(log: Log, end_offset: int) -> bool:
-    """Return whether each batch below this offset is written, or was lost with the tail."""
+    """Return whether all batches below `end_offset` are written, or were lost with the tail."""
     if log.is_being_cut:
         return False
     written_end: int = log.written_end_offset

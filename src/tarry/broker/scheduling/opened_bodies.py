@@ -1,7 +1,6 @@
-"""Opened bodies that were read last: a batch whose records come one after the other is read once.
+"""Cache of opened bodies: a batch whose records are released one after the other is read once.
 
-A batch stays while others do not need the room, and for a second or so after its last release.
-Hot.
+A batch stays until others need the room, or about a second after the last release.  Hot.
 """
 
 from __future__ import annotations
@@ -16,18 +15,18 @@ class OpenedBodies:
 
     def __init__(self) -> None:
         self.size = 0
-        # The one that was asked for last stands at the end.
+        # Opened bodies by companion log and offset; the one that was used last is at the end.
         self._bodies: dict[tuple[ReplicatedLog, int], OpenedBody] = {}
 
     def get(self, companion: ReplicatedLog, offset: int) -> OpenedBody | None:
-        """Return the body at this offset of a companion log, if it is here."""
+        """Return the body at this offset of a companion log; None if it is not here."""
         body = self._bodies.pop((companion, offset), None)
         if body is not None:
             self._bodies[companion, offset] = body
         return body
 
     def keep(self, companion: ReplicatedLog, body: OpenedBody) -> None:
-        """Keep a body that was read; it may be the only one there is room for."""
+        """Keep a body that was read, and drop old ones; there is always room for one body."""
         bodies = self._bodies
         bodies[companion, body.base_offset] = body
         self.size += body.size
@@ -35,12 +34,12 @@ class OpenedBodies:
             self._drop(next(iter(bodies)))
 
     def forget(self, companion: ReplicatedLog) -> None:
-        """Forget what was read of one companion log."""
+        """Forget the bodies of one companion log."""
         for place in [each for each in self._bodies if each[0] is companion]:
             self._drop(place)
 
     def clear(self) -> None:
-        """Forget all."""
+        """Forget all bodies."""
         self._bodies.clear()
         self.size = 0
 

@@ -1,7 +1,7 @@
-"""Schedule of a partition that is led here: what waits in its companion log, and until when.
+"""Schedule of a partition that is led here: the bodies in its companion log, and their due times.
 
-It is the door through which a client's batch is parked.  While what an earlier life has left is
-being read, batches are parked as ever, and nothing is released.  Hot.
+A client's batch is parked through it.  While the bodies of an earlier life are being read, batches
+are parked as usual, and nothing is released.  Hot.
 """
 
 from __future__ import annotations
@@ -43,17 +43,17 @@ from tarry.schedule.release import NO_S_OFFSET, instance_batch, release_fault, r
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
-# Batches that are released in the time that it takes to find a recurring record's next time.
+# Steps of a recurring record's release: to find its next time takes as long as so many releases.
 _INSTANCE_STEPS: Final = 5
 
 
 class PartitionSchedule(ParkingDoor):
     """Schedule of one partition, for as long as this broker leads it in one epoch.
 
-    `changed` has the schedules that are to be settled after the turn's write, `opened` the batches
-    that were read to release places of them, `budget` what this turn may read for consumers,
-    `times` the cron expressions, `total` what waits in all partitions, `snapshots` the hints for
-    the next start, `counts` those of the topic; `on_start_asked` moves the log's start.
+    `changed` are the schedules to settle after the turn's write, `opened` the cache of batches
+    whose places are released, `budget` the work that this turn may do for consumers, `times` the
+    cron expressions, `total` the bytes that wait in all partitions, `snapshots` the hints for the
+    next start, `counts` the topic's counts; `on_start_asked` moves the log's start.
     """
 
     def __init__(
@@ -86,31 +86,31 @@ class PartitionSchedule(ParkingDoor):
         self.snapshots = snapshots
         self._load: ScheduleLoad | None = None
         # Ends of the two logs when this broker began to lead.  Batches that it had just copied as a
-        # follower may not be written yet, and cannot be read before.
+        # follower may not be written yet: they cannot be read until then.
         self._p_end_at_begin: int = self.partition.log.log_end_offset
         self._s_end_at_begin: int = companion.log.log_end_offset
         self.state: ScheduleState | None = None
-        # Parked while the load is under way.
+        # Bodies that were parked while the load is under way.
         self._early: list[Body] = []
-        # Why nothing is released and nothing more is parked; "" if that is not so.
+        # Sentence why nothing is released and nothing more is parked; "" if there is no reason.
         self._refusal = ""
-        # Where this turn's last note ends that was asked for by a client.
+        # End of this turn's last note that a client's request has appended; -1 without one.
         self._noted_end = -1
-        # Of the batch that is being parked: its note, and the bytes of that.
+        # Note of the batch that is being parked, and the note's size in bytes.
         self._note = ScheduledNote(NEVER)
         self._note_size = 0
-        # Effort of the last release, in those of ordinary batches.
+        # Effort of the last release; 1 is that of an ordinary batch.
         self.release_steps = 1
-        # Where the last release ends in P.
+        # Offset in P behind the last release.
         self._released_end = 0
-        # When it stands in the queue of what is due; the clock of the calendar.
+        # Due time of the schedule's entry in the queue, in ms since 1970; `NEVER` without one.
         # open: scheduling has the queue
         self.queued_ms = NEVER
-        # Another broker leads, or the topic is gone.
+        # True if another broker leads now, or the topic is gone.
         self.is_ended = False
 
     def end(self) -> None:
-        """Give up what is known: the queue may have the schedule until its batches were due."""
+        """Drop the state; the schedule's entries may stay in the queue until they are due."""
         self.is_ended = True
         self.snapshots.give_up()
         self.state = None
@@ -126,7 +126,7 @@ class PartitionSchedule(ParkingDoor):
         if config.has_delay_by_header or (config.has_delay and config.is_named_by_key):
             return True
         if self._refusal:
-            # The companion log cannot be read: nobody knows which ids wait, and none is released.
+            # The companion log cannot be read: the waiting ids are not known, none is released.
             return False
         return self.state is None or len(self.state.ids) > 0
 
@@ -182,7 +182,7 @@ class PartitionSchedule(ParkingDoor):
         return self._quota.throttle_ms()
 
     def count_waiting(self) -> None:
-        """Count what waits for the quota."""
+        """Report the bytes that wait to the quota."""
         state = self.state
         if state is not None:
             self._quota.count(state.waiting_bytes)
@@ -206,19 +206,19 @@ class PartitionSchedule(ParkingDoor):
             self.companion.leadership.leader_epoch,
             int(header.record_count),
             int(header.size),
-            # Where the segment ends with note and batch; less than 0 if they lie in two.
+            # Position of the note in the segment; negative if note and batch lie in two segments.
             int(self.companion.log.active.size - header.size - self._note_size),
         )
         state = self.state
         if state is None:
-            # Batches with ids, and those with records that recur, were refused.
+            # Until the load has ended, batches with ids or recurring records are refused.
             assert not note.cancelled
             self._early += bodies
         else:
             if note.cancelled:
                 self._checkpoints.note_cancel()
             for cancelled in note.cancelled:
-                # The note stands right before its batch.
+                # The note lies right before its batch.
                 state.cancel(cancelled, s_offset - 1)
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
@@ -228,9 +228,9 @@ class PartitionSchedule(ParkingDoor):
     def _names_uncommitted(self, note: ScheduledNote) -> bool:
         """Return whether a batch names a record whose release may still be lost.
 
-        Where others follow, the batch could count before the release does, and be acknowledged.
-        Another leader may have the batch then, without the release: what it would take back came
-        all the same.  Without followers, all that was written before the batch counts before it.
+        With followers, the batch could be committed and acknowledged before the release.  The next
+        leader could then have the batch without the release, though consumers have seen the record.
+        Without followers, all writes before the batch are committed before it.
         """
         state = self.state
         if state is None or self.companion.leadership.followers is None:
@@ -243,11 +243,11 @@ class PartitionSchedule(ParkingDoor):
 
     @property
     def refusal(self) -> str:
-        """Sentence why nothing is released, listed or changed; "" if that is not so."""
+        """Sentence why nothing is released, listed or changed; "" if there is no reason."""
         return self._refusal
 
     def append_note(self, note: ScheduleNote) -> AppendResult:
-        """Append a note to the companion log: what was decided."""
+        """Append the note of a decision to the companion log."""
         self._begin_companion()
         data = note.encode(self._turn.now_wall_ms)
         result = append_of_any_size(self.companion, data, self._turn)
@@ -260,8 +260,8 @@ class PartitionSchedule(ParkingDoor):
         return result
 
     def append_witness(self) -> AppendResult:
-        """Append a note that decides nothing, or name one of this turn: when it counts, this broker
-        led when it was appended."""
+        """Append a note without content, or use this turn's last note: once it is committed, it
+        proves that this broker led at its append."""
         if self._noted_end < 0:
             return self.append_note(CancelledNote(NO_S_OFFSET))
         result = AppendResult(errors.NONE)
@@ -269,7 +269,7 @@ class PartitionSchedule(ParkingDoor):
         return result
 
     def park_again(self, note: ScheduledNote, batch: bytes) -> AppendResult:
-        """Park a batch that has waited in another place, which its note cancels."""
+        """Park a waiting batch again; its note cancels the body that it was until now."""
         result = self.append_note(note)
         if result.error_code != errors.NONE:
             return result
@@ -283,7 +283,7 @@ class PartitionSchedule(ParkingDoor):
     def _begin_companion(self) -> None:
         log = self.companion.log
         if log.log_end_offset == log.log_start_offset:
-            # The batches that P holds by now have released nothing of this log: note that.
+            # None of the batches that P has now is a release of this log: a checkpoint says so.
             self.append_checkpoint(self._checkpoints.first())
 
     # -- what consumers see
@@ -291,7 +291,7 @@ class PartitionSchedule(ParkingDoor):
     def reading_code(self) -> int:
         if self.state is not None:
             return errors.NONE
-        # Clients ask for the metadata and come again; a storage error some of them tell.
+        # Clients refresh their metadata and retry; some of them report a storage error.
         return errors.KAFKA_STORAGE_ERROR if self._refusal else errors.NOT_LEADER_OR_FOLLOWER
 
     def read_waiting(
@@ -305,14 +305,14 @@ class PartitionSchedule(ParkingDoor):
     # -- loading
 
     def can_load(self) -> bool:
-        """Return whether both logs can be read: what was just copied is written, no cut goes on."""
+        """Return whether both logs can be read: copied batches are written, no cut is under way."""
         if self._load is not None or self.state is not None:
             return True
         p_end, s_end = self._p_end_at_begin, self._s_end_at_begin
         return is_written(self.partition.log, p_end) and is_written(self.companion.log, s_end)
 
     def load(self) -> bool:
-        """Read on what an earlier life has left, once `can_load`; True when all is known."""
+        """Read on the bodies of an earlier life, once `can_load`; return True when all are read."""
         if self.state is not None:
             return True
         load = self._load
@@ -328,7 +328,7 @@ class PartitionSchedule(ParkingDoor):
                 f"the scheduled records of {self.partition.name} cannot be read, none of them is "
                 f"released: {error}"
             )
-            # They wait on the disk for a start that can read it.
+            # The bodies wait on the disk for a start that can read the log.
             self._early = []
             raise
         state = load.state
@@ -350,8 +350,8 @@ class PartitionSchedule(ParkingDoor):
     # -- what becomes of appends
 
     def settle(self) -> bool:
-        """Take back what this turn's write has not kept; False if a release, or the note that a
-        recurring record has ended, is to be repeated.
+        """Undo what this turn's write has lost; return False if a release, or the note that a
+        recurring record has ended, has to be repeated.
         """
         self._noted_end = -1
         s_end: int = self.companion.log.written_end_offset
@@ -364,7 +364,7 @@ class PartitionSchedule(ParkingDoor):
         if state is None:
             return True
         has_lost_end = state.rollback_parked(s_end)
-        # The companion log may have passed, meanwhile, what waits again since its cancel is lost.
+        # S's high watermark may have passed a body meanwhile that waits again: its cancel is lost.
         state.commit_parked(self.companion.high_watermark)
         if self._released_end <= p_end:
             return not has_lost_end
@@ -373,7 +373,7 @@ class PartitionSchedule(ParkingDoor):
         return False
 
     def on_moved(self, log: ReplicatedLog) -> None:
-        """Go on with what counts by now of one of the two logs."""
+        """Commit releases or parked bodies: the high watermark of one of the two logs has moved."""
         state = self.state
         if state is None:
             return
@@ -387,17 +387,17 @@ class PartitionSchedule(ParkingDoor):
     # -- releasing
 
     def next_due_ms(self) -> int:
-        """Return when the next batch is due, by the calendar."""
+        """Return when the next body is due, in ms since 1970; `NEVER` if none may be released."""
         if self.companion.is_behind_epoch() and self.companion.log.flaw_offset < 0:
-            # A body that an earlier leader acknowledged may be due first and not count here yet.
+            # A body that an earlier leader acknowledged may be due first, and is not pending here.
             return NEVER
         return NEVER if self.state is None else self.state.next_due_ms()
 
     def release_next(self) -> int:
-        """Release the batch that is due first, or set it aside if it is damaged.
+        """Release the body that is due first, or set it aside if it is damaged.
 
-        Return its size, or that of the batch which was read for it; 0 if none is due, -1 if the
-        partition does not take it now.
+        Return its size, or the bytes that were read for it if they are more; 0 if none is due, -1
+        if the partition refuses the append now.
         `StorageError` or `CorruptData`: it cannot be read or appended now, and still waits.
         """
         state = self.state
@@ -421,7 +421,7 @@ class PartitionSchedule(ParkingDoor):
     def _release(self, state: ScheduleState, body: Body) -> bool:
         is_told = body.batch_offset in self.reader.damaged_batches
         if is_told or self.companion.log.has_flaw_before(body.s_offset):
-            # The log has said so.
+            # The damage was reported before.
             state.set_aside(body)
             return True
         self._changed[self] = None
@@ -436,7 +436,7 @@ class PartitionSchedule(ParkingDoor):
             state.set_aside(body)
             self.reader.tell_damaged(error)
             return True
-        # The count in the companion log was read without its CRC; that of the checked batch counts.
+        # The count from the companion log was read without a CRC; the batch's header was checked.
         body.record_count = int(decode_batch_header(data, 0).record_count)
         if isinstance(body, RecurringBody):
             batch = instance_batch(data, body.s_offset)
@@ -461,12 +461,12 @@ class PartitionSchedule(ParkingDoor):
         if state is None or self._released_end > covered_offset:
             return covered_offset
         if state.count and not self._checkpoints.is_last_known:
-            # The next start has to see for itself that nothing was released behind this one.
+            # A later checkpoint may be lost: the next start has to read P from this one on.
             return covered_offset
         return self.partition.log.log_end_offset
 
     def needs_checkpoint(self) -> bool:
-        """Return whether something was released that the last checkpoint does not speak of.
+        """Return whether a checkpoint is needed, for releases behind the last or to free room in S.
 
         Behind a flaw of the companion log no checkpoint can be written.
         """
@@ -477,16 +477,16 @@ class PartitionSchedule(ParkingDoor):
         return is_behind or (self.state is not None and checkpoints.holds_cancelled(self.state))
 
     def checkpoint(self) -> CheckpointNote | None:
-        """Return a checkpoint of what is released for good by now; None if there is none."""
+        """Return a checkpoint of the committed releases; None if none is needed or possible now."""
         return None if self.state is None else self._checkpoints.take(self.state)
 
     def append_checkpoint(self, checkpoint: CheckpointNote) -> None:
-        """Append a checkpoint to the companion log; what the disk refuses is left out."""
+        """Append a checkpoint to the companion log, unless the disk refuses it."""
         if self._checkpoints.append(checkpoint):
             self._changed[self] = None
 
     def renew_recurring(self) -> None:
-        """Park recurring records anew that hold the first segment of S."""
+        """Park the recurring records again that keep the first segment of S."""
         state = self.state
         may_act = self.partition.leadership.may_act()
         if state is None or not may_act or self.companion.log.flaw_offset >= 0:

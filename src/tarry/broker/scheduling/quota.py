@@ -1,9 +1,9 @@
-"""Quota of what waits: bytes in each partition by its topic, and in all that this broker leads.
+"""Quota of waiting bytes: of each partition by its topic, and of all that this broker leads.
 
-A batch that would go beyond is refused with the setting's name.  Near a limit batches are parked
-and their answers ask for a pause, the longer the less room there is.  What an earlier life has left
-is not counted before it is read: until then the size of the companion log stands for it, which is
-never less.  Hot.
+A batch that would exceed a limit is refused with the setting's name.  Near a limit batches are
+parked and their answers ask for a pause: the less room there is, the longer.  The bytes of an
+earlier life are not known before they are read: until then the size of the companion log stands for
+them, which is never less.  Hot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tarry.schedule.bodies import released_bytes
 from tarry.schedule.notes import ScheduledNote
 from tarry.schedule.state import ScheduleState
 
-# From this share of a limit on answers ask for pauses.
+# Share of a limit from which on answers ask for pauses.
 _THROTTLED_FROM: Final = 0.9
 # Pause at the limit: as long as Kafka's largest.
 _THROTTLE_MS_MAX: Final = 1_000
@@ -28,7 +28,7 @@ _BROKER_KEY: Final = "delay.pending.total.max.bytes"
 
 
 class PendingTotal:
-    """Bytes that wait in all partitions that this broker leads; `estimated`: of them, those of
+    """Bytes that wait in all partitions that this broker leads; `estimated` is the part of them in
     partitions that are not read yet."""
 
     def __init__(self, settings: Settings) -> None:
@@ -54,7 +54,7 @@ class PendingQuota:
         self._is_estimated = False
 
     def count(self, size: int, *, is_estimated: bool = False) -> None:
-        """Note how much waits by now."""
+        """Set the bytes that wait in the partition now."""
         total = self._total
         total.size += size - self._size
         if self._is_estimated:
@@ -65,7 +65,7 @@ class PendingQuota:
         self._is_estimated = is_estimated
 
     def may_park(self, check: BatchCheck, note: ScheduledNote, state: ScheduleState | None) -> bool:
-        """Return whether a batch may wait; or refuse it in its check."""
+        """Return whether the quota has room for a batch; else refuse the batch in its check."""
         if self._config.delay_pending_max_bytes < 0 and self._total.size_max < 0:
             return True
         header = check.header
@@ -81,7 +81,7 @@ class PendingQuota:
         return code == errors.NONE
 
     def _refusal(self, added: int) -> tuple[int, str]:
-        """Return why so many bytes more may not wait."""
+        """Return the error if the quota has no room for `added` bytes more."""
         if added <= 0:
             return errors.NONE, ""
         size_max = self._config.delay_pending_max_bytes
@@ -101,7 +101,7 @@ class PendingQuota:
         return errors.NONE, ""
 
     def throttle_ms(self) -> int:
-        """Return how long who has parked a batch is to pause."""
+        """Return how long a producer that has parked a batch should pause, in ms."""
         of_topic = _pause_ms(self._size, self._config.delay_pending_max_bytes)
         return max(of_topic, _pause_ms(self._total.size, self._total.size_max))
 

@@ -1,9 +1,10 @@
-"""Scheduling: the partitions led here whose records may wait, and what is released of them when.
+"""Scheduling: the schedules of the partitions led here, and when their bodies are released.
 
 A release goes through the turn's write like any append, so that the records of one turn are flushed
-together.  It is by the calendar, which is asked at each release, and never early: a clock that is
-set back holds releases.  The alarm only wakes the broker, by attended time; it is set anew in each
-turn in which both clocks moved apart.  What the disk refuses is tried again each second.  Hot.
+together.  A body is due by the calendar, which is read at each release, and never released early: a
+clock that is set back holds releases.  The alarm only wakes the broker, by attended time; it is set
+again in each turn in which the two clocks moved apart.  A write that the disk refuses is retried
+each second.  Hot.
 """
 
 from __future__ import annotations
@@ -36,27 +37,27 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
-# Batches and bytes that one turn releases, some two milliseconds of work.
+# Batches that one turn releases, at most: about two milliseconds of work.
 RELEASED_PER_TURN_MAX: Final = 100
 # Steps of loading in one turn: each takes a millisecond or two at most.
 _LOAD_STEPS_PER_TURN: Final = 4
+# Bytes that one turn releases, at most.
 RELEASED_BYTES_PER_TURN_MAX: Final = 1024 * 1024
 # Time until a write that the disk has refused is tried again.
 RETRY_MS: Final = 1_000
-# Between two checkpoints of a partition, and how many partitions get theirs in one turn.
+# Time between two checkpoints of a partition, and partitions that get one in a turn, at most.
 CHECKPOINT_MS: Final = 1_000
 CHECKPOINTS_PER_TURN_MAX: Final = 100
-# Entries of the queue that do not count any more: no more than so many and as many as there are
-# schedules.
+# Stale entries that the queue may have, beside as many as there are schedules.
 _STALE_MAX: Final = 1_000
-# Topics whose counts are kept though nothing of them is led here, at most.
+# Topics whose counts are kept though this broker leads none of their partitions, at most.
 _IDLE_COUNTS_MAX: Final = 1_000
-# Alarms of a broker with schedules: what is due, what is tried again, the next checkpoints.
+# Alarms of a broker with schedules: the next due time, the next retry, the next checkpoints.
 _ALARMS: Final = 3
 
 
 class TopicSums:
-    """Counts of one topic, and what waits of it in the partitions that are led here."""
+    """Counts of one topic, and sums of its pending records in the partitions that are led here."""
 
     def __init__(self, counts: TopicCounts) -> None:
         self.counts = counts
@@ -65,7 +66,7 @@ class TopicSums:
         self.furthest_due_ms = -1
 
     def add(self, pending: PendingBodies) -> None:
-        """Add what waits in one partition."""
+        """Add the pending bodies of one partition."""
         self.pending_records += pending.record_count
         self.pending_bytes += pending.size
         self.furthest_due_ms = max(self.furthest_due_ms, pending.furthest_due_ms())
@@ -86,42 +87,42 @@ class Scheduling(Part):
         self._turn = turn
         self._flushes = flushes
         self._trouble = flushes.trouble
-        # Hears when the start of a companion log is to move.
+        # Function that is called when the start of a companion log is to move.
         self._on_start_asked = on_start_asked
         self._schedules: dict[Leadership, PartitionSchedule] = {}
-        # By topic id, since this broker started.
+        # Counts by topic id, since this broker started.
         self._counts: dict[bytes, TopicCounts] = {}
-        # Loaded one after the other, a step a turn.
+        # Schedules that are being loaded, one after the other.
         self._loading: dict[PartitionSchedule, None] = {}
-        # Of what was parked or released in this turn.
+        # Schedules in which a body was parked or released in this turn.
         self._changed: dict[PartitionSchedule, None] = {}
         self.opened = OpenedBodies()
         self.budget = WalkBudget()
         self._times = RecurringTimes()
         self._total = PendingTotal(settings)
         self.snapshot_settings = SnapshotSettings()
-        # Of which a snapshot is due or under way; one of them does a step in a turn.
+        # Schedules whose snapshot is due or under way; one of them does a step in a turn.
         self._to_keep: dict[PartitionSchedule, None] = {}
-        # When the first batch of a partition is due, and a number by which partitions with the
-        # same time take turns.  An entry counts if the schedule knows of it.
+        # Due time of the first body of each partition, and a number by which partitions with the
+        # same time take turns.  An entry is stale unless its time is the schedule's `queued_ms`.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
         self._number = 0
-        # Refused by the disk, until the next try.
+        # Schedules that wait for the next retry: the disk has refused them, or they may not act.
         self._held: dict[PartitionSchedule, None] = {}
         self._retry = Alarm(timer, turn, self._try_again)
         self._to_note: dict[PartitionSchedule, None] = {}
         self._next_notes = Alarm(timer, turn, self._note)
         self._is_noting_planned = False
-        # Wakes the broker when the first batch is due.
+        # Alarm that wakes the broker when the first body is due.
         self.alarm = Alarm(timer, turn, self._on_alarm)
-        # The due time that the alarm is set for, and how far apart the clocks were.
+        # Due time that the alarm is set for, and difference of the two clocks at that time.
         self._alarm_due_ms = NEVER
         self._alarm_apart_ms = 0
         self._is_stopping = False
 
     @property
     def timer_entries_max(self) -> int:
-        """Return how many entries of the timer there may be."""
+        """Return how many entries of the timer scheduling may use."""
         return _ALARMS if self._schedules else 0
 
     # -- partitions that come and go
@@ -131,7 +132,7 @@ class Scheduling(Part):
     ) -> None:
         """Begin the schedule of a partition that is led here from now on, or end it.
 
-        What is known belongs to one leader epoch: in another one it is read anew.
+        A schedule's state belongs to one leader epoch: in another epoch it is read again.
         """
         schedule = self._schedules.get(leadership)
         if schedule is not None:
@@ -170,7 +171,7 @@ class Scheduling(Part):
         counts = self._counts.get(leadership.topic_id)
         if counts is None:
             if len(self._counts) >= len(self._schedules) + _IDLE_COUNTS_MAX:
-                # Topics that are gone, or led elsewhere, begin anew.
+                # Drop the counts of topics that are gone or led elsewhere.
                 self._counts = {
                     each.companion.leadership.topic_id: each.counts
                     for each in self._schedules.values()
@@ -201,11 +202,11 @@ class Scheduling(Part):
         return schedule is not None and schedule.state is None
 
     def counts_of(self, topic_id: bytes) -> TopicCounts | None:
-        """Return what was counted of a topic here; None if nothing of it was ever led."""
+        """Return the counts of a topic; None if this broker has none of it."""
         return self._counts.get(topic_id)
 
     def sums(self) -> list[TopicSums]:
-        """Return the counts of each topic, and what waits of it in the partitions led here."""
+        """Return the counts of each topic, with sums of its pending records that are led here."""
         sums = {topic_id: TopicSums(counts) for topic_id, counts in self._counts.items()}
         for schedule in self._schedules.values():
             if schedule.state is not None:
@@ -231,7 +232,7 @@ class Scheduling(Part):
         changed = self._changed
         if not changed:
             return
-        # The schedules have this dictionary too.
+        # Clear the dictionary in place: the schedules share it.
         schedules = list(changed)
         changed.clear()
         for schedule in schedules:
@@ -276,7 +277,7 @@ class Scheduling(Part):
         for _ in range(_LOAD_STEPS_PER_TURN):
             schedule = next((each for each in self._loading if each.can_load()), None)
             if schedule is None:
-                # The write or the cut that they wait for ends with a turn.
+                # All wait for a write or a cut, which does not end before this turn does.
                 return
             self._load_more(schedule)
 
@@ -296,7 +297,7 @@ class Scheduling(Part):
         del self._loading[schedule]
         self._enqueue(schedule)
         if schedule.needs_checkpoint():
-            # Released in an earlier life, which ended before it could note that.
+            # An earlier life ended before it could write a checkpoint of its last releases.
             self._plan_note(schedule)
 
     # -- snapshots
@@ -316,7 +317,7 @@ class Scheduling(Part):
     # -- releases
 
     def _enqueue(self, schedule: PartitionSchedule) -> None:
-        """Put a schedule where its first due time is, if it stands behind that."""
+        """Put a schedule into the queue at its first due time, unless it is there or before."""
         due_ms = schedule.next_due_ms()
         if due_ms < schedule.queued_ms and schedule not in self._held:
             self._number += 1
@@ -325,8 +326,8 @@ class Scheduling(Part):
             self._drop_stale()
 
     def _drop_stale(self) -> None:
-        """Drop the entries that do not count any more, when there are many: a batch that is due in
-        years has one for each that was released before it.
+        """Drop the stale entries of the queue when there are many: a body that is due in years has
+        one for each body that was released before it.
         """
         schedules = self._schedules
         if len(self._queue) <= 2 * len(schedules) + _STALE_MAX:
@@ -340,7 +341,7 @@ class Scheduling(Part):
         self._queue[:] = kept
 
     def _release(self) -> None:
-        """Release what is due, in the order of due times, as much as a turn has room for."""
+        """Release due bodies in the order of due times, as many as the turn has room for."""
         queue = self._queue
         now_wall_ms = self._turn.now_wall_ms
         left: i64 = RELEASED_PER_TURN_MAX
@@ -357,7 +358,7 @@ class Scheduling(Part):
                 self._enqueue(schedule)
 
     def _release_one(self, schedule: PartitionSchedule) -> int:
-        """Release the first batch that is due; return its size, -1 if that has to wait."""
+        """Release the first due body of a schedule; return its size, -1 if it has to wait."""
         leadership = schedule.partition.leadership
         if not leadership.may_act() or leadership.is_under_min_isr():
             self._hold(schedule)
@@ -402,7 +403,7 @@ class Scheduling(Part):
             self.alarm.arm(due_ms - turn.now_wall_ms)
 
     def _on_alarm(self) -> None:
-        """Look again in the next turn: this one has had its step."""
+        """Set the alarm again; due bodies are released in the next turn's step."""
         self._alarm_due_ms = NEVER
         self._set_alarm()
 
@@ -417,7 +418,8 @@ class Scheduling(Part):
     def _note(self) -> None:
         """Append the checkpoints that are planned, some in this turn and the rest in the next.
 
-        A leader that may not act, a full disk and releases that are not committed yet let one wait.
+        A checkpoint waits while the leader may not act, the disk is full, or releases are not
+        committed yet.
         """
         self._is_noting_planned = False
         waiting: list[PartitionSchedule] = []
@@ -432,7 +434,7 @@ class Scheduling(Part):
         pause_ms = 1
         if not self._to_note:
             pause_ms = CHECKPOINT_MS
-            # A broker that releases nothing more holds nothing of what it has read for that.
+            # Free the memory of opened bodies once no more checkpoints are planned.
             self.opened.clear()
         for schedule in waiting:
             self._to_note[schedule] = None

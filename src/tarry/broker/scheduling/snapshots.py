@@ -1,8 +1,8 @@
 """Snapshots of a partition's schedule: a file beside the companion log S, for the next start.
 
-It is a hint: what it says is derived from the two logs.  It is written under another name, some
-blocks a turn, and takes its name when both logs are durable as far as it speaks of them.  What is
-damaged, of another log or of another epoch is told and left aside: S is read from its start.  Hot.
+A snapshot is a hint, derived from the two logs.  It is written under a temporary name, some blocks
+a turn, and gets its name once both logs are durable as far as it speaks of them.  If it is damaged,
+or of another log or epoch, that is reported, and S is read from its start.  Hot.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _NO_FLUSH: Final = -1
 
 # Bytes of a snapshot that one step of a start reads: a millisecond or two.
 _READ_BYTES: Final = 512 * 1024
-# Blocks that a turn writes: four thousand entries.
+# Blocks that one step writes: up to four thousand entries.
 _BLOCKS_PER_STEP: Final = 4
 
-# S has to grow by so many offsets before another snapshot is worth writing, since a start reads as
-# many in half a second.
+# Offsets by which S has to grow before another snapshot is worth writing: a start reads them in
+# half a second.
 SNAPSHOT_OFFSETS_MIN: Final = 50_000
-# A snapshot costs 48 bytes for each body that waits: it is written when S has grown by a part of
-# that number, or after so long.
+# A snapshot has 48 bytes for each pending body.  The next one is written when S has grown by an
+# eighth of their number, or after this time.
 _GROWN_PART: Final = 8
 _AGE_MS: Final = 60_000
 
@@ -70,19 +70,20 @@ class ScheduleSnapshots:
         self._settings = settings
         self._trouble = trouble
         self._path = snapshot_path(companion)
-        # Up to which s-offset the last one speaks, and when it was begun.
+        # Offset of S up to which the last snapshot speaks, and when it was begun.
         self.s_offset = 0
         self._begun_ms = 0
         self._writer: SnapshotWriter | None = None
         self._file: LogFile | None = None
-        # Written, until it is durable, and both logs are as far as it speaks of them.
+        # True while a written snapshot waits for its flush and for those of both logs, up to
+        # `_s_end` and `_p_end`.
         self._is_written = False
         self._flush_id = _NO_FLUSH
         self._s_end = 0
         self._p_end = 0
 
     def begin(self, s_offset: int) -> None:
-        """Begin with the snapshot that a start has used: it speaks of S up to this offset."""
+        """Begin with the snapshot that a start has used, which speaks of S up to `s_offset`."""
         self.s_offset = s_offset
         self._begun_ms = self._turn.now_ms
 
@@ -97,7 +98,7 @@ class ScheduleSnapshots:
         return self._writer is not None or (self._is_written and self._is_durable())
 
     def is_due(self, state: ScheduleState) -> bool:
-        """Return whether another snapshot is worth its writing, and can be written."""
+        """Return whether another snapshot is worth writing, and can be written."""
         if self.is_under_way:
             return False
         companion = self._companion
@@ -132,7 +133,7 @@ class ScheduleSnapshots:
             self.give_up()
 
     def give_up(self) -> None:
-        """Write no more at the snapshot that is under way."""
+        """Stop writing the snapshot that is under way."""
         writer, file = self._writer, self._file
         if writer is not None:
             writer.end()
@@ -149,7 +150,7 @@ class ScheduleSnapshots:
         c = partition.high_watermark
         state.commit_released(c)
         s_offset = state.snapshot_offset(companion.high_watermark)
-        # Whether it succeeds or not, the next one is not tried at once.
+        # Set both even if the snapshot fails: the next one is not tried at once.
         self.s_offset = s_offset
         self._begun_ms = self._turn.now_ms
         c_epoch = partition.log.epoch_at(c - 1) if c > 0 else -1
@@ -186,7 +187,7 @@ class ScheduleSnapshots:
 
     def _on_flushed(self, flush_id: int) -> None:
         file = self._file
-        # It may have been given up, and another one begun.
+        # The flushed snapshot may have been given up, and another one begun.
         if flush_id == self._flush_id and file is not None:
             self._flush_id = _NO_FLUSH
             self._file = None
@@ -200,7 +201,7 @@ class ScheduleSnapshots:
         return s_flushed >= self._s_end and p_flushed >= self._p_end
 
     def _publish(self) -> None:
-        """Give a written snapshot its name: what it relies on cannot be lost any more."""
+        """Give a written snapshot its name if both logs are durable as far as it speaks of them."""
         if not self._is_durable():
             return
         self._is_written = False
@@ -220,16 +221,16 @@ class SnapshotLoad:
         self._file: LogFile | None = None
         self._position = 0
         self._reader = SnapshotReader()
-        # It was read, or does not count.
+        # True when the snapshot was read, or there is none that counts.
         self.is_over = False
 
     @property
     def found(self) -> SnapshotReader | None:
-        """Return what was read, if it is whole and counts."""
+        """Return the reader of the snapshot if it was read whole and counts; None otherwise."""
         return self._reader if self._reader.is_over else None
 
     def step(self) -> None:
-        """Read on.  What is damaged is told, and `found` is None then."""
+        """Read on.  A damaged snapshot is reported, and `found` is None then."""
         try:
             self._read_on()
         except (CorruptData, StorageError, IndexError, ValueError) as error:
@@ -269,7 +270,7 @@ class SnapshotLoad:
             raise CorruptData(f"it ends at {self._position} bytes, in the midst of its blocks")
 
     def _check(self, header: SnapshotHeader) -> None:
-        """Raise `CorruptData` unless a snapshot speaks of what these logs have."""
+        """Raise `CorruptData` unless the snapshot is of these logs, which reach its offsets."""
         leadership = self._companion.leadership
         if (header.topic_id, header.index) != (leadership.topic_id, leadership.index):
             raise CorruptData("it is of another partition")

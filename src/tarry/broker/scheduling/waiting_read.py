@@ -1,9 +1,9 @@
-"""Reading of a companion log for a consumer: the batches that wait, and gaps where none does.
+"""Reading of a companion log for a consumer: the waiting batches, and gaps in place of the others.
 
-Batches go as they lie in the files, with the notes between them; one of which only some records
-wait goes with those alone.  What is not sent at the end of an answer stands there as one gap batch,
-which leads the consumer on.  A turn goes over a limited
-number of batches; a consumer whose share is none comes again.  Hot.
+Batches are sent as they lie in the files, with the notes between them; a batch of which only some
+records wait is sent with only these.  An answer that ends behind batches that are not sent has one
+gap batch in their place, which leads the consumer on.  A turn reads a limited number of batches; a
+consumer that gets none has to fetch again.  Hot.
 """
 
 from __future__ import annotations
@@ -27,26 +27,26 @@ from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 
-# Batches that a turn goes over for all consumers of scheduled records: 0.6 ms, interpreted 4 ms.
+# Batches that a turn reads for all consumers of scheduled records: 0.6 ms, interpreted 4 ms.
 WALKED_PER_TURN_MAX: Final = 1_000
-# Records that are asked about in the time of a batch, and bytes that are read and checked.
+# Records that are looked up in the time of one batch, and bytes that are read and checked in it.
 _RECORDS_PER_BATCH: Final = 16
 _BYTES_PER_BATCH: Final = 4 * 1024
 
 
 class WalkBudget:
-    """Batches that this turn may still go over."""
+    """Budget of a turn: batches that may still be read for consumers of scheduled records."""
 
     def __init__(self) -> None:
         self.per_turn: i64 = WALKED_PER_TURN_MAX
         self.left: i64 = WALKED_PER_TURN_MAX
 
     def begin(self) -> None:
-        """Begin a turn's share."""
+        """Begin a turn with a full budget."""
         self.left = self.per_turn
 
     def take(self, batches: i64) -> None:
-        """Count work as so many batches."""
+        """Spend the work of so many batches."""
         self.left -= batches
 
 
@@ -62,22 +62,23 @@ class WaitingRead:
         self._now_wall_ms = now_wall_ms
         self._chunks: list[Chunk] = []
         self._size: i64 = 0
-        # Behind the last batch that is sent, and behind the last one that was gone over.
+        # Offsets behind the last batch that is sent, and behind the last one that was read.
         self._sent_to: i64 = 0
         self._passed_to: i64 = 0
-        # Batches of one file that follow each other; those from `_run_end` on are not sent yet.
+        # Run: batches of one file that follow each other and are sent as one region of the file.
         self._run_file: LogFile | None = None
         self._run_begin: i64 = 0
         self._run_end: i64 = 0
-        # Between the run's end and the walk lie only notes.
+        # True if only notes lie between the run's end and the walk.
         self._is_joined = False
-        # There is no room for the next batch.
+        # True if the answer has no room for the next batch.
         self._is_full = False
 
     def run(
         self, offset: i64, end: LogPosition, size_max: i64, *, at_least_one: bool
     ) -> ChunkList | None:
-        """Read; None if there is no room or no share left.  `Flaw`: the log is read up to there."""
+        """Return the chunks to send; None if there is no room, or no budget left.  `Flaw` if the
+        log is damaged right at `offset`."""
         if self._budget.left <= 0:
             return None
         order = self._companion.log.segment_order
@@ -85,7 +86,7 @@ class WaitingRead:
         stop_offset = end.offset
         if order.flaw_offset >= 0:
             stop_offset = min(stop_offset, order.flaw_offset)
-        # Much of what is gone lies before all that is not.
+        # Skip the batches before the first one that is still needed: none of them waits.
         first: i64 = self._state.first_offset()
         self._passed_to = max(offset, min(first, stop_offset))
         index = order.index_of(self._passed_to)
@@ -140,9 +141,9 @@ class WaitingRead:
         self._end_run()
 
     def _bodies_in(self, header: BatchHeader) -> list[Body]:
-        """Return what waits of a batch.
+        """Return the waiting bodies of a batch.
 
-        One whose records come at times of their own is kept uncompressed.
+        A batch with several bodies is uncompressed, so a compressed batch is one body at most.
         """
         count: i64 = 1 if header.codec != 0 else max(_record_count(header), 1)
         bodies = self._state.waiting_in(int(header.base_offset), int(count))
@@ -158,7 +159,7 @@ class WaitingRead:
         size_max: i64,
         at_least_one: bool,
     ) -> bool:
-        """Add a batch to what is sent, or what waits of it; False if it has no room."""
+        """Add a batch to the answer, or its waiting records only; False if there is no room."""
         room: i64 = size_max - self._size
         if at_least_one and self._size == 0:
             room = max(room, header.size)
@@ -184,15 +185,15 @@ class WaitingRead:
         return True
 
     def _part_of(self, walk: BatchWalk, header: BatchHeader, bodies: list[Body]) -> bytes:
-        """Return what waits of the batch that the walk went over last; b"" if all of it does.
+        """Return a batch of the waiting records of the walk's last batch; b"" if all of them wait.
 
-        A damaged one goes as it is: clients tell that by its CRC.
+        A damaged batch is sent as it is: clients see the damage by its CRC.
         """
         if bodies[0].place == WHOLE:
             return b""
         if sum([body.record_count for body in bodies]) == header.record_count:
             return b""
-        # All of it is read and gone through, for one record perhaps.
+        # The whole batch is read and all its records, even if only one of them waits.
         self._budget.take(header.size // _BYTES_PER_BATCH)
         self._budget.take(_record_count(header) // _RECORDS_PER_BATCH)
         try:
@@ -209,9 +210,9 @@ class WaitingRead:
         self._is_joined = False
 
     def _add_gap(self, size_max: i64, *, at_least_one: bool) -> None:
-        """Lead the consumer on over what was gone over and is not sent."""
+        """Add a gap batch over the batches at the end that were read and not sent."""
         if self._is_full and self._chunks:
-            # It goes on by itself.
+            # The consumer goes on behind the last batch that is sent.
             return
         first = self._sent_to
         last: i64 = min(self._passed_to - 1, first + GAP_OFFSETS_MAX)

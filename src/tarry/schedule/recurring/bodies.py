@@ -1,7 +1,7 @@
-"""Recurring bodies: what waits again at its next time as soon as it was released.
+"""Recurring bodies: a body that was released waits at once for its next due time.
 
-An instance is the body at one of its due times.  Several may be under way; what P's high watermark
-has passed is `committed`.  Hot.
+An instance is the body at one of its due times.  Releases of several instances may be under way;
+those that P's high watermark has passed are `committed`.  Hot.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from tarry.schedule.recurring.terms import UNBOUNDED, RecurrenceTerms
 class RecurringBody(Body):
     """Record of the companion log that comes again and again; always a place of its batch.
 
-    While it waits, `due_ms` is when it is looked at.  That is when the next instance is due; or
-    before, since to find the next time may take milliseconds; or after, if it is late: others that
-    are due by now come first.  `last_ms` is when the last instance was due that was released, or
-    when the record was defined, `released_count` how often it came.
+    While the body waits, `due_ms` is when it is looked at.  Usually that is when the next instance
+    is due.  It is before that while the next due time is not found, which may take milliseconds; it
+    is after that if the instance is late, so that other due bodies come first.  `last_ms` is the
+    due time of the last released instance, or the time of the definition; `released_count` is the
+    number of released instances.
     """
 
     def __init__(
@@ -45,18 +46,19 @@ class RecurringBody(Body):
         self.terms = terms
         self.last_ms = terms.since_ms
         self.released_count = 0
-        # The instance that is being released.
+        # Due time of the instance that is being released.
         self.instance_ms = due_ms
-        # The next instance is due later than this: it was found when times before were skipped.
+        # Time behind which the next instance is due: earlier due times were skipped.
         self._passed_ms = terms.since_ms
-        # Due time of the last instance whose release counts in P, and how many such instances came.
+        # Due time of the last instance whose release is committed in P, and number of such ones.
         self.committed_ms = terms.since_ms
         self.committed_count = 0
-        # Where the last of these is in P, or -1.
+        # Offset in P of the last committed instance; -1 if there is none or it is not known.
         self.committed_offset = -1
-        # Instances whose releases are under way.
+        # Number of instances whose releases are under way.
         self.open_count = 0
-        # There is no next time.  It is kept until its last release counts and a note says so.
+        # True if there is no next due time.  The body stays until its last release is committed
+        # and a note says that it has ended.
         self.has_ended = False
 
     @property
@@ -65,11 +67,11 @@ class RecurringBody(Body):
 
     @property
     def is_over(self) -> bool:
-        """Return whether no other instance comes, as far as that is known by now."""
+        """Return whether no other instance comes, as far as known by now."""
         return self.has_ended or self.released_count == self.terms.count
 
     def terms_from_now_on(self) -> RecurrenceTerms:
-        """Return what is left of the terms; only while no release is under way."""
+        """Return the terms for the instances that are left; no release may be under way."""
         assert self.open_count == 0
         terms = self.terms
         count = terms.count
@@ -90,29 +92,30 @@ class RecurringBody(Body):
         return max(self.last_ms, self._passed_ms)
 
     def pass_until(self, due_ms: int) -> None:
-        """Note that there is no instance before this one, which is not due yet.
+        """Note that no instance is left before the one at `due_ms`, which is not due yet.
 
-        What was skipped by then must not make it look like one that comes too late.
+        A later search begins right before `due_ms`.  Else it would begin at skipped due times, and
+        take this instance for a late one.
         """
         self._passed_ms = due_ms - 1
 
     def begin_instance(self, due_ms: int) -> None:
-        """Note which instance is to be released now."""
+        """Note that the instance at `due_ms` is to be released now."""
         self.instance_ms = due_ms
 
     def add_instance(self, due_ms: int) -> None:
-        """Note that the instance of this time was released."""
+        """Note that the instance at `due_ms` was released."""
         self.last_ms = due_ms
         self.released_count += 1
 
     def commit(self, due_ms: int, count: int, offset: int) -> None:
-        """Note that what was released up to this instance, the last of so many, counts in P."""
+        """Note that the releases up to the instance at `due_ms`, `count` in all, are committed."""
         self.committed_ms = due_ms
         self.committed_count = count
         self.committed_offset = offset
 
     def take_back(self, last_ms: int, count: int) -> None:
-        """Go back to when it had come so often: P has not kept what was released since."""
+        """Go back to the instance at `last_ms`, the `count`th: P has lost the releases since."""
         self.last_ms = last_ms
         self.released_count = count
         self._passed_ms = last_ms

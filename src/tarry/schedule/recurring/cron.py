@@ -17,11 +17,11 @@ from datetime import UTC, date, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo
 
-# Five fields of at most some 170 characters each; more is no expression of a person.
+# Longest expression: five fields, of about 170 characters each at most.
 CRON_CHARS_MAX: Final = 1000
 ZONE_CHARS_MAX: Final = 100
 
-# 29 February comes within eight years, on each day of the week within 40.
+# Days to search ahead: 29 February comes within eight years, and on a day of the week within 40.
 _DAYS_AHEAD_MAX: Final = 41 * 366
 
 _DAY_MINUTES: Final = 24 * 60
@@ -47,10 +47,10 @@ class CronError(ValueError):
 
 
 class Cron:
-    """Times at which an expression comes in its time zone.
+    """Times at which a cron expression comes in its time zone.
 
     Times are milliseconds since 1970 (UTC).  Raises CronError if the expression cannot be read or
-    never comes, or if nobody knows the zone.
+    never comes, or if the time zone is not known.
     """
 
     def __init__(self, text: str, zone: str = "UTC") -> None:
@@ -65,16 +65,16 @@ class Cron:
         self._weekdays = frozenset(each % 7 for each in weekdays)
         self._is_any_day = not (day.startswith("*") or weekday.startswith("*"))
         self._is_fixed = not (minute.startswith("*") or hour.startswith("*"))
-        # Minutes since midnight, ascending.
+        # Times of day at which the expression comes, in minutes since midnight, ascending.
         self._times = [60 * h + m for h in hours for m in minutes]
-        # The day that was not 24 hours long and was asked for last, and its times.
+        # The last day with a change of the clock that was asked for, and its times.
         self._odd_day: date | None = None
         self._odd_times: list[int] = []
         if not self._comes_ever():
             raise CronError(f"cron expression {text!r} never comes: no month of it has such a day")
 
     def next_ms(self, after_ms: int) -> int | None:
-        """Return the first time later than this one; None if the calendar ends before."""
+        """Return the first time later than `after_ms`; None if the calendar ends before."""
         day = self._day_of(after_ms)
         if day is None:
             return None
@@ -91,7 +91,7 @@ class Cron:
         return None
 
     def last_ms(self, until_ms: int) -> int | None:
-        """Return the last time that is not later than this one; None if there was none."""
+        """Return the last time that is not later than `until_ms`; None if there was none."""
         day = self._day_of(until_ms)
         if day is None:
             return None
@@ -106,7 +106,7 @@ class Cron:
         return None
 
     def _day_of(self, time_ms: int) -> date | None:
-        """Return the day of this time by the zone's clock."""
+        """Return the day of `time_ms` by the zone's clock."""
         try:
             return datetime.fromtimestamp(time_ms // 1000, self._zone).date()
         except (ValueError, OverflowError, OSError):
@@ -126,7 +126,7 @@ class Cron:
         return is_day or is_weekday if self._is_any_day else is_day and is_weekday
 
     def _first_after(self, day: date, after_ms: int) -> int | None:
-        """Return the first time of this day that is later; None if it has none."""
+        """Return the first time of `day` that is later than `after_ms`; None if it has none."""
         midnight, start_ms, is_odd = self._start_of(day)
         times = self._odd_times_of(midnight) if is_odd else self._times
         after = after_ms if is_odd else (after_ms - start_ms) // 60_000
@@ -136,7 +136,7 @@ class Cron:
         return times[place] if is_odd else start_ms + 60_000 * times[place]
 
     def _last_until(self, day: date, until_ms: int) -> int | None:
-        """Return the last time of this day that is not later; None if it has none."""
+        """Return the last time of `day` that is not later than `until_ms`; None if it has none."""
         midnight, start_ms, is_odd = self._start_of(day)
         times = self._odd_times_of(midnight) if is_odd else self._times
         until = until_ms if is_odd else (until_ms - start_ms) // 60_000
@@ -146,7 +146,7 @@ class Cron:
         return times[place - 1] if is_odd else start_ms + 60_000 * times[place - 1]
 
     def _start_of(self, day: date) -> tuple[datetime, int, bool]:
-        """Return the day's midnight, when that is, and whether its clock is changed."""
+        """Return the day's midnight, the same in ms, and whether the clock changes on this day."""
         midnight = datetime(day.year, day.month, day.day)
         start_ms = self._instant_ms(midnight, 0)
         end_ms = self._instant_ms(midnight + timedelta(days=1), 0)
@@ -155,8 +155,8 @@ class Cron:
     def _odd_times_of(self, midnight: datetime) -> list[int]:
         """Return the times of a day on which the clock is changed, ascending.
 
-        They are asked for after each of them: for an expression that comes each minute it takes a
-        millisecond to find them.
+        The result is kept, since it is needed again after each of these times: for an expression
+        that comes each minute it takes a millisecond to compute.
         """
         day = midnight.date()
         if self._odd_day == day:
@@ -173,7 +173,7 @@ class Cron:
             first_ms = self._instant_ms(clock, 0)
             second_ms = self._instant_ms(clock, 1)
             if second_ms < first_ms:
-                # The clock skips this time; `fold` tells the offsets on both sides of the gap.
+                # The clock skips this time; `fold` selects the offset before or behind the gap.
                 if self._is_fixed:
                     found.add(self._gap_end_ms(second_ms, first_ms))
             else:
@@ -185,7 +185,7 @@ class Cron:
         return self._odd_times
 
     def _hour_offset_ms(self, midnight: datetime, hour: int) -> int | None:
-        """Return how far an hour of this day is from UTC; None if the clock is changed there."""
+        """Return the offset from UTC, in ms, in one hour; None if the clock changes within it."""
         start = midnight + timedelta(hours=hour)
         end = start + timedelta(minutes=59)
         offset = self._offset(start, 0)
@@ -204,7 +204,7 @@ class Cron:
         return _ms_of(instant)
 
     def _gap_end_ms(self, low_ms: int, high_ms: int) -> int:
-        """Return the first moment behind the gap between these two, which lie around it."""
+        """Return the first moment behind the gap that lies between `low_ms` and `high_ms`."""
         before = self._offset_at(low_ms)
         low_s, high_s = low_ms // 1000, high_ms // 1000
         seconds = range(low_s, high_s + 1)
@@ -229,7 +229,7 @@ def _to_next_month(day: date) -> timedelta:
 
 def _zone_of(name: str) -> tzinfo:
     if name == "UTC":
-        # Known where no time zones are installed.
+        # UTC is known even where no time zones are installed.
         return UTC
     if not name or len(name) > ZONE_CHARS_MAX:
         raise CronError(f"a time zone has a name of 1 to {ZONE_CHARS_MAX} characters")
@@ -278,7 +278,7 @@ def _values_of(
             low = _value_of(what, low_text, names, base)
             high = _value_of(what, high_text, names, base) if dash else low
             if slash and not dash:
-                # 5/15 is 5-59/15.
+                # `5/15` means `5-59/15`.
                 high = most
         if not least <= low <= high <= most:
             raise CronError(f"{what} {part!r}: values go from {least} to {most}, the lesser first")

@@ -1,6 +1,6 @@
-"""Headers of recurring records, as users write them: `x-sched-cron` and what goes with it.
+"""Headers of recurring records, as users write them: `x-sched-cron` and the headers beside it.
 
-What they cannot mean is a `BadRecurrence` with a sentence.
+Invalid headers raise a `BadRecurrence` with a sentence.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UTC: Final = "UTC"
 
 
 class BadRecurrence(Exception):
-    """Headers that say no recurrence; the sentence tells why."""
+    """Headers that are no valid recurrence; the sentence says why."""
 
 
 class FirstInstance:
@@ -42,9 +42,9 @@ class FirstInstance:
 def parse_recurrence(
     found: dict[str, bytes | None], now_wall_ms: int, times: RecurringTimes
 ) -> FirstInstance | None:
-    """Parse the headers of a record that has come now; None if it does not recur.
+    """Parse the headers of a record that was received now; None if it does not recur.
 
-    Raises `BadRecurrence`, or `BadTime` of its end.
+    Raises `BadRecurrence`, or `BadTime` if the end is no valid time.
     """
     if RECURRENCE_CRON not in found:
         for name in RECURRENCE_NAMES:

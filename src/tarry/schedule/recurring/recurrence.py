@@ -1,6 +1,6 @@
-"""Recurring records: which time comes after the last one, also when times were missed.
+"""Recurring records: the next due time after the last one, also when due times were missed.
 
-A time is missed if the one behind it is due as well: the broker was stopped for longer than a
+A due time is missed if the next one is due as well: the broker was stopped for longer than a
 period, or its clock was stepped forward.
 """
 
@@ -13,10 +13,10 @@ from tarry.schedule.recurring.terms import MISFIRE_ALL, MISFIRE_ONCE
 class Recurrence:
     """Definition of a recurring record.
 
-    `end_ms` is the last moment at which it may be due (milliseconds since 1970), `count` how often
-    it comes at most; None is no bound.  `misfire` says what missed times do: `all` has each of
-    them released, `once` the latest one, `skip` none.  Missed times that are not released do not
-    count.
+    `end_ms` is the last moment at which an instance may be due (milliseconds since 1970), `count`
+    the largest number of instances; None is no bound.  `misfire` says which missed due times are
+    released: `all` of them, `once` the latest one, `skip` none.  Those that are not released do not
+    add to the count.
     """
 
     def __init__(self, cron: Cron, end_ms: int | None, count: int | None, misfire: str) -> None:
@@ -26,9 +26,10 @@ class Recurrence:
         self.misfire = misfire
 
     def next_ms(self, last_ms: int, released: int, now_ms: int) -> int | None:
-        """Return when it is due next, which may be before `now_ms`; None if it has ended.
+        """Return the next due time, which may be before `now_ms`; None if the record has ended.
 
-        `last_ms` is when it was due last, or when it was defined; `released` how often it came.
+        `last_ms` is the last due time, or the time of the definition; `released` the number of
+        released instances.
         """
         if self.count is not None and released >= self.count:
             return None
@@ -40,10 +41,10 @@ class Recurrence:
         return due_ms
 
     def _behind_what_was_missed(self, due_ms: int, now_ms: int) -> int | None:
-        # An end in the past also ends what was missed.
+        # Due times behind an end in the past were not missed: they do not exist.
         until_ms = now_ms if self.end_ms is None else min(now_ms, self.end_ms)
         latest_ms = self.cron.last_ms(until_ms)
         if latest_ms is None or latest_ms <= due_ms:
-            # It is late by less than a period.
+            # Only one due time has passed: it is late, and not missed.
             return due_ms
         return latest_ms if self.misfire == MISFIRE_ONCE else self.cron.next_ms(now_ms)

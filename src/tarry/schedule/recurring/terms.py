@@ -13,10 +13,10 @@ from tarry.wire.reader import Reader
 MISFIRE_ONCE: Final = "once"
 MISFIRE_SKIP: Final = "skip"
 MISFIRE_ALL: Final = "all"
-# A note has the place in this order.
+# Kinds of misfire: a note has the index of one in this order.
 MISFIRES: Final = (MISFIRE_ONCE, MISFIRE_SKIP, MISFIRE_ALL)
 
-# Of terms without an end, or without a count.
+# End or count of terms that have none.
 UNBOUNDED: Final = -1
 
 _SIZE_MIN: Final = 29
@@ -25,8 +25,8 @@ _SIZE_MIN: Final = 29
 class RecurrenceTerms:
     """Terms of a recurring record: `cron` and `zone` as they were written.
 
-    It was defined at `since_ms`, is due at `end_ms` at the latest and comes `count` times at most;
-    those two may be `UNBOUNDED`.
+    The record was defined at `since_ms`, is due at `end_ms` at the latest and has `count` instances
+    at most; `end_ms` and `count` may be `UNBOUNDED`.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class RecurrenceTerms:
 
     @property
     def size(self) -> int:
-        """Bytes in a note, at most."""
+        """Bytes that the terms take in a note, at most."""
         return _SIZE_MIN + 4 * (len(self.cron) + len(self.zone))
 
     def write(self, value: BytesWriter) -> None:
@@ -69,7 +69,7 @@ class RecurrenceTerms:
 
 
 class NotedRecurrence:
-    """Recurring body in a checkpoint: up to which due time, and how often, it came below c."""
+    """Recurring body in a checkpoint: its last due time below c, and its instances below c."""
 
     def __init__(self, s_offset: int, last_ms: int, count: int) -> None:
         self.s_offset = s_offset

@@ -1,7 +1,7 @@
 """Times of recurring bodies: when the next instance of each is due.
 
-To read an expression takes up to a millisecond, and one that was read takes up to 50 KB: those that
-were asked for last are kept for all bodies that have them.
+Parsing an expression takes up to a millisecond, and a parsed one takes up to 50 KB of memory.  The
+expressions that were used last are kept, and shared by all bodies that have them.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from tarry.schedule.recurring.terms import UNBOUNDED, RecurrenceTerms
 
 
 class RecurringTimes:
-    """Expressions that were read, by text and zone; the one asked for last stands at the end."""
+    """Parsed expressions by text and zone, the one that was used last at the end."""
 
     def __init__(self) -> None:
         self._crons: dict[tuple[str, str], Cron] = {}
 
     def cron(self, text: str, zone: str) -> Cron:
-        """Return an expression that is read; `CronError` if it cannot be."""
+        """Return the parsed expression; `CronError` if it cannot be parsed."""
         key = (text, zone)
         cron = self._crons.pop(key, None)
         if cron is None:
