@@ -65,7 +65,7 @@ def test_a_group_reads_what_was_produced_and_finds_its_commit_at_once(
     assert consumed["read"] == list(range(RECORDS))
     assert consumed["committed"] == RECORDS
     # Kafka's 37 and those of scheduled records.
-    assert (seen["partitions"], seen["settings"]) == (1, 37 + 5)
+    assert (seen["partitions"], seen["settings"]) == (1, 37 + 7)
     assert name in seen["groups"]
     assert "eplication" in seen["copies"], "three replicas on one broker are refused"
     if client == "franz-go":
