@@ -99,45 +99,32 @@ class Flushes:
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty.
 
-        A round opens directories.  If the process may not open so many, the logs that need one are
-        halved until the round can begin, and the others are left to later rounds.  If not even one
-        fits, the round takes only the logs that need no directory; the next turn tries again.  A
-        round that could not begin has not failed, so it loses nothing.
+        A round opens directories.  If the process may not open so many, the round is halved until
+        it fits, and what is left over has the rounds behind it; if not even one fits, the next
+        turn tries again.  No such round has begun, so nothing of it can be lost.
         """
         if self.flush_id >= 0 or not self.dirty:
             return
         owners = self._first_dirty()
-        try:
-            self._begin(owners)
-        except TooManyOpenFiles as error:
-            self._begin_part(owners, error)
-
-    def _begin_part(self, owners: list[LogOwner], error: TooManyOpenFiles) -> None:
-        """Begin a round of as many of these owners as can open their directories."""
-        needy = [owner for owner in owners if _needs_directory(owner)]
-        others = [owner for owner in owners if not _needs_directory(owner)]
-        count = len(needy) // 2
-        while count > 0 and not self._try_begin([*needy[:count], *others]):
-            count //= 2
-        if count > 0:
-            # These owners come before others, for which the round had no room.
-            self.dirty = dict.fromkeys([*needy[count:], *self.dirty])
-            return
-        self.trouble.report(f"the flush of {needy[0].name} cannot begin", error)
-        self.lacks_files = True
-        self.dirty = dict.fromkeys([*self.dirty, *needy])
-        if others and not self._try_begin(others):
-            self.dirty = dict.fromkeys([*others, *self.dirty])
-
-    def _try_begin(self, owners: list[LogOwner]) -> bool:
-        try:
-            self._begin(owners)
-        except TooManyOpenFiles:
-            return False
-        return True
+        left: list[LogOwner] = []
+        while True:
+            try:
+                self._begin(owners)
+                break
+            except TooManyOpenFiles as error:
+                half = len(owners) // 2
+                left = owners[half:] + left
+                owners = owners[:half]
+                if half == 0:
+                    self.trouble.report("no flush can begin", error)
+                    self.lacks_files = True
+                    break
+        if left:
+            # In front of those that the round had no room for.
+            self.dirty = dict.fromkeys([*left, *self.dirty])
 
     def _first_dirty(self) -> list[LogOwner]:
-        """Remove and return the owners of the next round: those that have waited longest."""
+        """Take the logs of the next round, those that have waited longest."""
         owners: list[LogOwner] = []
         rest: dict[LogOwner, None] = {}
         for owner in self.dirty:
@@ -151,7 +138,7 @@ class Flushes:
         return owners
 
     def _begin(self, owners: list[LogOwner]) -> None:
-        """Begin a round of these owners; a `TooManyOpenFiles` leaves them unchanged."""
+        """Begin a round of these owners; `TooManyOpenFiles` leaves them as they were."""
         files: list[LogFile] = []
         directories: dict[str, None] = {}
         offsets: list[int] = []
@@ -214,11 +201,3 @@ class Flushes:
     def is_idle(self) -> bool:
         """True if no write or flush is under way or waits to begin."""
         return self.flush_id < 0 and not self.touched and not self.dirty
-
-
-def _needs_directory(owner: LogOwner) -> bool:
-    """Return whether a flush of the owner's log opens a directory."""
-    directories: dict[str, None] = {}
-    offset = owner.log.collect_flush([], directories)
-    owner.log.flush_refused(offset)
-    return len(directories) > 0

@@ -39,8 +39,8 @@ logger = logging.getLogger("tarry.broker")
 
 # Batches that one turn releases, at most: about two milliseconds of work.
 RELEASED_PER_TURN_MAX: Final = 100
-# Steps of loading in one turn: each takes a millisecond or two at most.
-_LOAD_STEPS_PER_TURN: Final = 4
+# Schedules that one turn brings on in loading: each step takes a millisecond or two at most.
+_LOADED_PER_TURN_MAX: Final = 4
 # Bytes that one turn releases, at most.
 RELEASED_BYTES_PER_TURN_MAX: Final = 1024 * 1024
 # Time until a write that the disk has refused is tried again.
@@ -273,13 +273,14 @@ class Scheduling(Part):
     # -- loading
 
     def _load(self) -> None:
-        """Go on with loading, some steps in each turn: most partitions have little to load."""
-        for _ in range(_LOAD_STEPS_PER_TURN):
-            schedule = next((each for each in self._loading if each.can_load()), None)
-            if schedule is None:
-                # All wait for a write or a cut, which does not end before this turn does.
-                return
-            self._load_more(schedule)
+        """Load some schedules a step further: most partitions have little to load."""
+        steps = 0
+        for schedule in list(self._loading):
+            if schedule.can_load():
+                self._load_more(schedule)
+                steps += 1
+                if steps == _LOADED_PER_TURN_MAX:
+                    return
 
     def _load_more(self, schedule: PartitionSchedule) -> None:
         try:
