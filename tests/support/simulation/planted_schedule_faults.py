@@ -313,11 +313,6 @@ def write_a_snapshot_that_ends_a_batch_too_late() -> None:
     ScheduleState.snapshot_offset = snapshot_offset
 
 
-def take_for_committed_what_a_snapshot_has() -> None:
-    """A new leader releases what its high watermark has not passed."""
-    TakenSnapshot._park = lambda self, state, s_high_watermark: False
-
-
 SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_above_the_high_watermark: 13,
     forget_whose_body_was_released: 2,
@@ -348,11 +343,9 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     forget_whose_body_was_released: 2,
     look_up_retries_in_the_log_of_the_partition_alone: 2,
     answer_a_cancel_before_its_note_counts: 23,
-    answer_unknown_without_a_note: 28,
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
     compact_away_what_waits: 2,
     write_a_snapshot_that_ends_a_batch_too_late: 5,
-    take_for_committed_what_a_snapshot_has: 7,
     leave_out_what_leaves_while_a_snapshot_is_written: 16,
 }
