@@ -118,10 +118,6 @@ def count_a_release_that_was_not_written() -> None:
     ScheduleState.rollback_released = lambda self, p_end_offset: None
 
 
-def let_retention_pass_what_no_checkpoint_notes() -> None:
-    PartitionSchedule.covered_offset = lambda self: self.partition.log.log_end_offset
-
-
 # -- Faults of a cluster.
 
 
@@ -188,19 +184,6 @@ def keep_the_schedule_over_a_change_of_leaders() -> None:
             fresh.state = kept[name].state
 
     Scheduling.on_role = on_role
-
-
-def plan_no_checkpoint_of_the_leader_before() -> None:
-    """Retention of a quiet partition waits for ever."""
-    honest = Scheduling._load
-
-    def load(self: Scheduling) -> None:
-        planned = dict(self._to_note)
-        honest(self)
-        self._to_note.clear()
-        self._to_note.update(planned)
-
-    Scheduling._load = load
 
 
 def answer_a_cancel_before_its_note_counts() -> None:
@@ -320,10 +303,9 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     release_when_the_alarm_rings: 4,
     release_in_order_of_arrival: 2,
     look_up_retries_in_the_log_of_the_partition_alone: 11,
-    fill_no_gaps: 9,
+    fill_no_gaps: 73,
     keep_what_the_companion_log_has_dropped: 37,
     count_a_release_that_was_not_written: 44,
-    let_retention_pass_what_no_checkpoint_notes: 98,
     forget_what_a_lost_note_had_cancelled: 37,
     forget_whom_a_record_has_replaced: 9,
     move_a_copy: 6,
@@ -337,12 +319,11 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     load_before_the_copied_tail_is_written: 29,
     read_releases_up_to_the_high_watermark: 3,
     count_a_follower_by_its_records_alone: 15,
-    keep_the_schedule_over_a_change_of_leaders: 15,
-    plan_no_checkpoint_of_the_leader_before: 38,
+    keep_the_schedule_over_a_change_of_leaders: 27,
     release_above_the_high_watermark: 2,
     forget_whose_body_was_released: 2,
     look_up_retries_in_the_log_of_the_partition_alone: 2,
-    answer_a_cancel_before_its_note_counts: 23,
+    answer_a_cancel_before_its_note_counts: 47,
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
     compact_away_what_waits: 2,
