@@ -26,7 +26,6 @@ from tarry.schedule.notes import (
     ScheduledNote,
     read_note,
 )
-from tarry.schedule.pending import PendingHeap
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.terms import RecurrenceTerms
@@ -251,7 +250,7 @@ class Replicas:
             s_offset = int(released_s_offset(header))
             if offset >= max(begin, p.start) and s_offset != NO_S_OFFSET:
                 rebuild.add_release(s_offset, epoch, offset, int(header.record_count))
-        return rebuild.finish(PendingHeap(), min(replica.end, self.s_high_watermark))
+        return rebuild.finish(min(replica.end, self.s_high_watermark))
 
 
 def run(seed: int, steps: int = 200) -> Replicas:

@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 
 from tarry.schedule import entries
 from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX, EntryOrder
-from tarry.schedule.pending import Body, PendingHeap
+from tarry.schedule.pending import Body, PendingBodies
 
 NUMBERS = st.integers(0, 40)
 WIDTH = 4
@@ -102,7 +102,7 @@ def test_entries_compare_as_their_places_do(left: tuple[int, int], right: tuple[
 
 
 def test_nothing_stays_of_what_has_left_behind_a_body_that_is_due_in_years() -> None:
-    pending = PendingHeap()
+    pending = PendingBodies()
     pending.add(Body(1, 10**15, 0, 1, 100))
 
     tracemalloc.start()
@@ -118,7 +118,7 @@ def test_nothing_stays_of_what_has_left_behind_a_body_that_is_due_in_years() -> 
 
 def test_a_body_that_waits_takes_some_fifty_bytes() -> None:
     count = 50_000
-    pending = PendingHeap()
+    pending = PendingBodies()
 
     tracemalloc.start()
     for number in range(count):
@@ -131,7 +131,7 @@ def test_a_body_that_waits_takes_some_fifty_bytes() -> None:
 
 
 def test_bodies_are_found_between_s_offsets() -> None:
-    pending = PendingHeap()
+    pending = PendingBodies()
     for number in range(300):
         pending.add(Body(number, 1_000 - number, 0, 2, 100, place=number % 3, position=number))
 

@@ -15,7 +15,7 @@ from tarry.log.index.epoch_index import EpochIndex
 from tarry.records.batch import decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.schedule.notes import ScheduledNote, read_note
-from tarry.schedule.pending import Body, PendingHeap
+from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.release import NO_S_OFFSET, released_batch, released_s_offset
 from tarry.schedule.state import ScheduleState
@@ -74,7 +74,7 @@ class Lives:
         self.epoch = 0
         # By s-offset, what S has: due time.
         self.due: dict[int, int] = {}
-        self.state = ScheduleState(PendingHeap(), ScheduleWatermarks([]))
+        self.state = ScheduleState(PendingBodies(), ScheduleWatermarks([]))
         note = self.state.checkpoint(0, -1)
         assert note is not None
         self.s.append(note.encode(0), 0)
@@ -163,7 +163,7 @@ class Lives:
         self.s.high_watermark = self.s.end
         self.p.high_watermark = self.p.end
         self.epoch += 1
-        self.state = self._rebuilt(PendingHeap())
+        self.state = self._rebuilt()
 
     def check(self) -> None:
         """A rebuild now finds what is not released, and the living state has as much."""
@@ -174,8 +174,7 @@ class Lives:
             (due_ms, s_offset) for s_offset, due_ms in self.due.items() if s_offset not in released
         )
 
-        pending = PendingHeap()
-        rebuilt = self._rebuilt(pending)
+        rebuilt = self._rebuilt()
         rebuilt.commit_parked(self.s.end)
         found: list[tuple[int, int]] = []
         while (body := rebuilt.take_due(2**62)) is not None:
@@ -188,7 +187,7 @@ class Lives:
         for s_offset in [each for each in self.due if each >= self.s.end]:
             del self.due[s_offset]
 
-    def _rebuilt(self, pending: PendingHeap) -> ScheduleState:
+    def _rebuilt(self) -> ScheduleState:
         rebuild = Rebuild()
         for offset, epoch, batch in self.s.batches:
             header = decode_batch_header(batch, 0)
@@ -204,7 +203,7 @@ class Lives:
             if offset >= begin and s_offset != NO_S_OFFSET:
                 rebuild.add_release(s_offset, epoch, offset, int(header.record_count))
         assert rebuild.flaws == []
-        return rebuild.finish(pending, self.s.high_watermark)
+        return rebuild.finish(self.s.high_watermark)
 
 
 @pytest.mark.parametrize("first", range(0, 400, 100))

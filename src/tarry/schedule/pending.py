@@ -1,8 +1,8 @@
 """Bodies that are pending: committed in the companion log, neither released nor cancelled.
 
-`PendingBodies` is the contract: bodies in order of (due, s-offset), which is by due time, then
-arrival.  `PendingHeap` keeps all of them in memory, packed: each body has an entry in the order of
-due times, and a link of 16 bytes in the order of s-offsets that leads to the entry.  Hot.
+`PendingBodies` keeps all of them in memory, in order of (due, s-offset), which is by due time, then
+arrival.  They are packed: each body has an entry in the order of due times, and a link of 16 bytes
+in the order of s-offsets that leads to the entry.  Hot.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter, read_i64_be, write_i64_be
-from mypy_extensions import mypyc_attr
 
 from tarry.schedule.due_order import DueOrder, DueSums
 from tarry.schedule.entries import (
@@ -49,6 +48,8 @@ NO_EPOCH: Final = -1
 # Due time and s-offset.
 DuePlace = tuple[int, int]
 
+# Bytes of a link, which leads from an s-offset to its entry: s-offset and due time.
+LINK_SIZE: Final = 16
 # Place of a body that is a whole batch, and is released as it was sent.
 WHOLE: Final = -1
 
@@ -106,10 +107,8 @@ class LeftBody:
         self.schedule_id = schedule_id
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
 class PendingBodies:
-    """Contract of a store that keeps bodies until they are due; `count`, `record_count` and `size`
-    are sums over all of them."""
+    """Bodies in their order; `count`, `record_count` and `size` are sums over all of them."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -120,99 +119,13 @@ class PendingBodies:
         self.leaving_before = 0
         # Id of each body that has one.
         self.ids = IdsOfOffsets()
-
-    def add(self, body: Body) -> None:
-        """Add a body that is not here yet."""
-        raise NotImplementedError
-
-    def next_due_ms(self) -> int:
-        """Return when the first body is due; `NEVER` if there is none."""
-        raise NotImplementedError
-
-    def take_due(self, now_wall_ms: int) -> Body | None:
-        """Remove and return the first body of the order if it is due by now; None otherwise."""
-        raise NotImplementedError
-
-    def has(self, s_offset: int) -> bool:
-        """Return whether the body at `s_offset` is here."""
-        raise NotImplementedError
-
-    def forget(self, s_offset: int) -> Body | None:
-        """Remove and return the body at `s_offset`; None if it is not here."""
-        raise NotImplementedError
-
-    def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
-        """Return the s-offsets, from `from_offset` on, of the bodies that belong to a watermark and
-        are at or below it, in any order, recurring ones left out; None if they are too many."""
-        raise NotImplementedError
-
-    def first_offset(self) -> int:
-        """Return the base offset of the first batch with a body; `ANY_OFFSET` if there is none."""
-        raise NotImplementedError
-
-    def between(self, first: int, until: int) -> list[Body]:
-        """Return the bodies from s-offset `first` to before `until`, in the order of s-offsets."""
-        raise NotImplementedError
-
-    def furthest_due_ms(self) -> int:
-        """Return when the last body is due; -1 if there is none."""
-        raise NotImplementedError
-
-    def get(self, s_offset: int) -> Body | None:
-        """Return the body at `s_offset`, which stays here; None if it is not here."""
-        raise NotImplementedError
-
-    def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
-        """Return the next places at or behind this one, `count_max` at most; an empty list means
-        that there are no more."""
-        raise NotImplementedError
-
-    def sums(self, from_ms: int, until_ms: int) -> DueSums:
-        """Sum up the bodies that are due from `from_ms` to before `until_ms`."""
-        raise NotImplementedError
-
-    # -- snapshots
-
-    def entries_from(self, key: bytes) -> bytes:
-        """Return the next packed entries at or behind a key, in the order of due times; b"" if
-        there are no more."""
-        raise NotImplementedError
-
-    def links_from(self, key: bytes) -> bytes:
-        """Return the next packed links at or behind a key, in the order of s-offsets; b"" if there
-        are no more."""
-        raise NotImplementedError
-
-    def begin_leaving(self, before_offset: int) -> None:
-        """Collect in `leaving`, from now on, each leaving body that lies before this s-offset."""
-        self.leaving = []
-        self.leaving_before = before_offset
-
-    def note_leaving(self, body: Body) -> None:
-        """Add to `leaving` a body that had left before the collection began."""
-        self.leaving.append(LeftBody(_entry_of(body), body.schedule_id))
-
-    def end_leaving(self) -> None:
-        """End the collection of leaving bodies."""
-        self.leaving = []
-        self.leaving_before = 0
-
-
-# Bytes of a link, which leads from an s-offset to its entry: s-offset and due time.
-LINK_SIZE: Final = 16
-
-
-class PendingHeap(PendingBodies):
-    """Bodies in their order, all in memory."""
-
-    def __init__(self) -> None:
-        super().__init__()
         self._order = DueOrder()
         self._links = EntryOrder(LINK_SIZE)
         # Recurring bodies by s-offset: an entry does not say all about them.
         self._objects: dict[int, Body] = {}
 
     def add(self, body: Body) -> None:
+        """Add a body that is not here yet."""
         if not body.is_packed:
             self._objects[body.s_offset] = body
         elif body.schedule_id:
@@ -226,10 +139,12 @@ class PendingHeap(PendingBodies):
         self.size += size_of(entry)
 
     def next_due_ms(self) -> int:
+        """Return when the first body is due; `NEVER` if there is none."""
         entry = self._order.first()
         return due_ms_of(entry) if entry else NEVER
 
     def take_due(self, now_wall_ms: int) -> Body | None:
+        """Remove and return the first body of the order if it is due by now; None otherwise."""
         entry = self._order.first()
         if not entry or due_ms_of(entry) > now_wall_ms:
             return None
@@ -238,13 +153,16 @@ class PendingHeap(PendingBodies):
         return self._let_go(entry)
 
     def has(self, s_offset: int) -> bool:
+        """Return whether the body at `s_offset` is here."""
         return self._due_ms(s_offset) is not None
 
     def get(self, s_offset: int) -> Body | None:
+        """Return the body at `s_offset`, which stays here; None if it is not here."""
         due_ms = self._due_ms(s_offset)
         return None if due_ms is None else self._body_of(self._order.find_at(due_ms, s_offset))
 
     def forget(self, s_offset: int) -> Body | None:
+        """Remove and return the body at `s_offset`; None if it is not here."""
         due_ms = self._due_ms(s_offset)
         if due_ms is None:
             return None
@@ -266,6 +184,8 @@ class PendingHeap(PendingBodies):
         return body
 
     def at_or_below(self, watermark: Watermark, from_offset: int) -> list[int] | None:
+        """Return the s-offsets, from `from_offset` on, of the bodies that belong to a watermark and
+        are at or below it, in any order, recurring ones left out; None if they are too many."""
         place = (watermark.due_ms, watermark.s_offset)
         found: list[int] = []
         looks = 0
@@ -285,6 +205,7 @@ class PendingHeap(PendingBodies):
         return found
 
     def first_offset(self) -> int:
+        """Return the base offset of the first batch with a body; `ANY_OFFSET` if there is none."""
         link = self._links.first()
         if not link:
             return ANY_OFFSET
@@ -292,6 +213,7 @@ class PendingHeap(PendingBodies):
         return s_offset_of(entry) - max(place_of(entry), 0)
 
     def between(self, first: int, until: int) -> list[Body]:
+        """Return the bodies from s-offset `first` to before `until`, in the order of s-offsets."""
         found: list[Body] = []
         key = link_key(first)
         while links := self._links.from_key(key, _LINKS_AT_ONCE):
@@ -304,21 +226,45 @@ class PendingHeap(PendingBodies):
         return found
 
     def furthest_due_ms(self) -> int:
+        """Return when the last body is due; -1 if there is none."""
         entry = self._order.last()
         return due_ms_of(entry) if entry else -1
 
     def from_place(self, due_ms: int, s_offset: int, count_max: int) -> list[DuePlace]:
+        """Return the next places at or behind this one, `count_max` at most; an empty list means
+        that there are no more."""
         entries = self._order.from_key(place_key(due_ms, s_offset), count_max)
         return [(due_ms_of(entry), s_offset_of(entry)) for entry in entries]
 
     def sums(self, from_ms: int, until_ms: int) -> DueSums:
+        """Sum up the bodies that are due from `from_ms` to before `until_ms`."""
         return self._order.sums(from_ms, until_ms)
 
+    # -- snapshots
+
     def entries_from(self, key: bytes) -> bytes:
+        """Return the next packed entries at or behind a key, in the order of due times; b"" if
+        there are no more."""
         return self._order.block_from(key)
 
     def links_from(self, key: bytes) -> bytes:
+        """Return the next packed links at or behind a key, in the order of s-offsets; b"" if there
+        are no more."""
         return self._links.block_from(key)
+
+    def begin_leaving(self, before_offset: int) -> None:
+        """Collect in `leaving`, from now on, each leaving body that lies before this s-offset."""
+        self.leaving = []
+        self.leaving_before = before_offset
+
+    def note_leaving(self, body: Body) -> None:
+        """Add to `leaving` a body that had left before the collection began."""
+        self.leaving.append(LeftBody(_entry_of(body), body.schedule_id))
+
+    def end_leaving(self) -> None:
+        """End the collection of leaving bodies."""
+        self.leaving = []
+        self.leaving_before = 0
 
     # -- a start
 

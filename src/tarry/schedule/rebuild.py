@@ -319,22 +319,22 @@ class Rebuild:
 
     # -- the state
 
-    def finish(self, pending: PendingBodies, s_high_watermark: int) -> ScheduleState:
+    def finish(self, s_high_watermark: int) -> ScheduleState:
         """Return the state of all bodies that were neither released nor cancelled; end the rebuild.
 
         Bodies below S's high watermark are pending, the others are parked.
         """
-        self.begin_state(pending, s_high_watermark)
+        self.begin_state(s_high_watermark)
         while True:
             state = self.take_on(_TAKEN_AT_ONCE)
             if state is not None:
                 return state
 
-    def begin_state(self, pending: PendingBodies, s_high_watermark: int) -> None:
+    def begin_state(self, s_high_watermark: int) -> None:
         """Begin the state, which `take_on` fills in steps; `finish` does both at once."""
         snapshot = self._snapshot
         if snapshot is None:
-            state = ScheduleState(pending, self._watermarks)
+            state = ScheduleState(PendingBodies(), self._watermarks)
         else:
             state = snapshot.state_with(self._watermarks)
             snapshot.begin_taking(self._cancelled, self._taken)

@@ -33,7 +33,7 @@ from tarry.schedule.entries import ENTRY_SIZE, s_offset_of
 from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX
 from tarry.schedule.notes import CheckpointNote, read_note
 from tarry.schedule.packed_ids import ID_OVERHEAD
-from tarry.schedule.pending import LINK_SIZE, PendingHeap, s_offset_in
+from tarry.schedule.pending import LINK_SIZE, PendingBodies, s_offset_in
 from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.state import ScheduleState
 from tarry.wire.crc32c import crc32c
@@ -301,7 +301,7 @@ class SnapshotBase:
     """Content of a snapshot, with which a rebuild begins."""
 
     def __init__(self) -> None:
-        self.pending = PendingHeap()
+        self.pending = PendingBodies()
         self.ids = ScheduleIds()
         self.released = ReleasedBodies()
 

@@ -29,7 +29,7 @@ from tarry.schedule.entries import due_ms_of, s_offset_of
 from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX, EntryOrder
 from tarry.schedule.keeping import CompanionRule
 from tarry.schedule.notes import ANY_OFFSET, ScheduledNote
-from tarry.schedule.pending import Body, PendingHeap
+from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.taken_snapshot import TakenSnapshot
@@ -56,10 +56,10 @@ def forget_whose_body_was_released() -> None:
 
 
 def release_a_little_early() -> None:
-    honest = PendingHeap.take_due
-    PendingHeap.take_due = lambda self, now_wall_ms: honest(self, now_wall_ms + 40)
-    enqueue = PendingHeap.next_due_ms
-    PendingHeap.next_due_ms = lambda self: enqueue(self) - 40
+    honest = PendingBodies.take_due
+    PendingBodies.take_due = lambda self, now_wall_ms: honest(self, now_wall_ms + 40)
+    enqueue = PendingBodies.next_due_ms
+    PendingBodies.next_due_ms = lambda self: enqueue(self) - 40
 
 
 def release_when_the_alarm_rings() -> None:

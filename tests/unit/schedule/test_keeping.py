@@ -22,7 +22,6 @@ from tarry.schedule.notes import (
     ScheduleNote,
     Watermark,
 )
-from tarry.schedule.pending import PendingHeap
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.terms import RecurrenceTerms
 
@@ -168,7 +167,7 @@ def test_of_a_record_that_was_moved_on_only_the_notes_stay() -> None:
 def _waiting(log: Companion) -> list[int]:
     rebuild = log.replica.begin_rebuild()
     rebuild.begin_releases(log.epochs, 0, 10, 10)
-    state = rebuild.finish(PendingHeap(), log.replica.end)
+    state = rebuild.finish(log.replica.end)
     found = []
     while (body := state.take_due(1 << 60)) is not None:
         found.append(body.s_offset)

@@ -16,7 +16,6 @@ from tarry.schedule.notes import (
     UnreadableNote,
     Watermark,
 )
-from tarry.schedule.pending import PendingHeap
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.rebuild import Rebuild
 
@@ -41,7 +40,7 @@ def checkpoint(c: int, epoch: int, due_ms: int, s_offset: int, *exceptions: int)
 
 
 def pending(rebuild: Rebuild, s_high_watermark: int = ALL) -> list[int]:
-    state = rebuild.finish(PendingHeap(), s_high_watermark)
+    state = rebuild.finish(s_high_watermark)
     found: list[int] = []
     while (body := state.take_due(ALL)) is not None:
         found.append(body.s_offset)
@@ -146,7 +145,7 @@ def test_releases_above_the_high_watermark_are_under_way_in_the_next_life() -> N
     rebuild.add_release(2, 0, 7, 1)
     rebuild.add_release(4, 0, 8, 1)
 
-    state = rebuild.finish(PendingHeap(), ALL)
+    state = rebuild.finish(ALL)
     before = state.checkpoint(8, 0)
     state.commit_released(9)
     after = state.checkpoint(9, 0)
@@ -167,7 +166,7 @@ def test_what_is_under_way_in_the_next_life_has_its_id_until_another_one_has_it(
     rebuild.add_release(2, 0, 7, 1)
     rebuild.add_release(4, 0, 8, 1)
 
-    state = rebuild.finish(PendingHeap(), ALL)
+    state = rebuild.finish(ALL)
     before = [state.is_being_released(each) for each in (b"one", b"two", b"three")]
     state.commit_released(9)
 
@@ -230,7 +229,7 @@ def test_a_batch_without_a_due_time_is_kept_and_stays_open_for_a_later_life() ->
     rebuild.begin_releases(epochs((0, 0)), 0, 9, 9)
     rebuild.add_release(5, 0, 1, 1)
 
-    state = rebuild.finish(PendingHeap(), ALL)
+    state = rebuild.finish(ALL)
     noted = state.checkpoint(2, 0)
 
     assert state.first_offset() == 7
@@ -245,7 +244,7 @@ def test_no_checkpoint_is_written_while_one_may_or_may_not_be_done() -> None:
     rebuild.add_note(3, checkpoint(1, 0, 10, 2))
     rebuild.begin_releases(epochs((0, 0)), 1, 9, 9)
 
-    state = rebuild.finish(PendingHeap(), ALL)
+    state = rebuild.finish(ALL)
 
     assert state.first_offset() == 2
     assert state.checkpoint(9, 0) is None
@@ -260,7 +259,7 @@ def test_what_a_release_says_of_its_records_counts() -> None:
     # S says that each has one record.
     rebuild.add_release(2, 0, 0, 3)
     rebuild.add_release(4, 0, 3, 2)
-    state = rebuild.finish(PendingHeap(), ALL)
+    state = rebuild.finish(ALL)
     state.commit_released(3)
     noted = state.checkpoint(3, 0)
 

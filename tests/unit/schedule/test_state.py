@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.notes import ANY_OFFSET, Watermark
-from tarry.schedule.pending import NEVER, Body, PendingHeap
+from tarry.schedule.pending import NEVER, Body, PendingBodies
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.watermarks import ScheduleWatermarks
 
 
 def a_state(watermarks: list[Watermark] | None = None) -> ScheduleState:
-    return ScheduleState(PendingHeap(), ScheduleWatermarks(watermarks or []))
+    return ScheduleState(PendingBodies(), ScheduleWatermarks(watermarks or []))
 
 
 def body(s_offset: int, due_ms: int, record_count: int = 1) -> Body:
@@ -77,7 +77,7 @@ def test_a_release_that_the_partition_has_not_kept_is_pending_again() -> None:
 
 
 def test_counts_and_bytes_follow_what_is_pending() -> None:
-    pending = PendingHeap()
+    pending = PendingBodies()
     for s_offset, due_ms in ((2, 50), (4, 10), (7, 90)):
         pending.add(body(s_offset, due_ms, record_count=2))
 
@@ -217,7 +217,7 @@ def test_the_first_body_that_is_needed_may_be_parked_pending_or_under_way() -> N
 
 
 def test_another_body_may_come_at_the_offset_of_one_that_was_forgotten() -> None:
-    pending = PendingHeap()
+    pending = PendingBodies()
     pending.add(body(2, 50))
     pending.forget(2)
     pending.add(body(2, 50, record_count=3))

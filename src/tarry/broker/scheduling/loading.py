@@ -22,7 +22,6 @@ from tarry.log.segments import LogPosition, limit_of
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import HEADER_SIZE, BatchHeader, has_valid_crc
 from tarry.schedule.notes import UnreadableNote, read_note
-from tarry.schedule.pending import PendingHeap
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
 from tarry.schedule.state import ScheduleState
@@ -231,7 +230,7 @@ class ScheduleLoad:
             if self._partition.log.flaw_offset >= 0:
                 raise CorruptData(self._partition.log.flaw_reason)
             self._is_all_read = True
-            self._rebuild.begin_state(PendingHeap(), self._companion.high_watermark)
+            self._rebuild.begin_state(self._companion.high_watermark)
         else:
             self.state = self._rebuild.take_on(TAKEN_BODIES)
         return self.state is not None

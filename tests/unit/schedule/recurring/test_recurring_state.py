@@ -14,7 +14,7 @@ from tarry.schedule.notes import (
     ScheduledNote,
     Watermark,
 )
-from tarry.schedule.pending import NEVER, Body, PendingHeap
+from tarry.schedule.pending import NEVER, Body, PendingBodies
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.recurring.bodies import RecurringBody
@@ -33,7 +33,7 @@ class Led:
     """A state with one recurring body, whose instances are due at 10, 20, 30, …"""
 
     def __init__(self, schedule_id: bytes = b"") -> None:
-        self.state = ScheduleState(PendingHeap(), ScheduleWatermarks([]))
+        self.state = ScheduleState(PendingBodies(), ScheduleWatermarks([]))
         self.body = recurring(schedule_id=schedule_id)
         self.state.park(self.body, 0)
         self.state.commit_parked(9)
@@ -326,7 +326,7 @@ class Read:
         self.rebuild.begin_releases(epochs, 0, 100, p_high_watermark)
         for leader_epoch, offset, due_ms in releases:
             self.rebuild.add_instance(2, leader_epoch, offset, due_ms)
-        return self.rebuild.finish(PendingHeap(), 100)
+        return self.rebuild.finish(100)
 
 
 def facts_of(state: ScheduleState) -> tuple[int, int, int, int]:
@@ -424,7 +424,7 @@ def test_no_checkpoint_is_written_while_the_note_of_a_recurring_body_is_damaged(
     rebuild.begin_releases(epochs, 0, 100, 100)
     rebuild.add_instance(2, 0, 5, 10)
 
-    state = rebuild.finish(PendingHeap(), 100)
+    state = rebuild.finish(100)
 
     assert state.damaged_count == 1
     assert state.checkpoint(50, 0) is None
