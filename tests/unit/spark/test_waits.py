@@ -15,7 +15,8 @@ from tarry.base.wait_buckets import bucket_of
 from tarry.broker.events.kinds import VERSION
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.intervals import INTERVALS_MAX, LENGTHS_MS, begin_of, interval_for
-from tarry.spark.jobs.waits import COLUMNS, WaitsOptions, flat_row, sum_waits
+from tarry.spark.events.tables import flat_row
+from tarry.spark.jobs.waits import COLUMNS, WaitsOptions, sum_waits
 
 
 @given(st.integers(0, 2**50))

@@ -6,12 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from tarry.client.arrow.installed import load_pyarrow
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from _typeshed import DataclassInstance
 
 
 def table_of(columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -> pa.Table:
@@ -25,3 +27,16 @@ def table_of(columns: Mapping[str, str], rows: Sequence[Mapping[str, object]]) -
         ]
     )
     return arrow.Table.from_pylist([{name: row[name] for name in columns} for row in rows], schema)
+
+
+def flat_row(row: DataclassInstance) -> dict[str, object]:
+    """Return a row of a job, a dataclass with `begin_ms`, without structures: a percentile is two
+    columns, such as `p99_at_most_ms`."""
+    fields = asdict(row)
+    flat: dict[str, object] = {"begin": fields["begin_ms"]}
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            flat.update({f"{name}_{bound}": number for bound, number in value.items()})
+        else:
+            flat[name] = value
+    return flat

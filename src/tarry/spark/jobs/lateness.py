@@ -7,8 +7,9 @@ An event counts in the interval in which it was told; brokers are summed up.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.percentiles import Percentile, percentile
@@ -16,7 +17,7 @@ from tarry.broker.events.kinds import Event, ScheduleEvent
 from tarry.spark.events.decoding import Tally
 from tarry.spark.events.intervals import begin_of
 from tarry.spark.events.reading import EventSource
-from tarry.spark.events.tables import table_of
+from tarry.spark.events.tables import flat_row, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +83,7 @@ class LatenessSums:
 
     def table(self) -> pa.Table:
         """Return the topics in each interval as a table of pyarrow, a row each."""
-        return table_of(COLUMNS, [_flat_row(row) for row in self.intervals])
+        return table_of(COLUMNS, [flat_row(row) for row in self.intervals])
 
 
 def lateness(source: EventSource, options: LatenessOptions | None = None) -> LatenessSums:
@@ -119,7 +120,7 @@ class _LatenessSum:
     def __init__(self) -> None:
         self._parked = self._released = self._cancelled = self._refused = 0
         self._longest_ms = 0
-        self._buckets: dict[int, int] = {}
+        self._buckets: Counter[int] = Counter()
 
     def add(self, event: ScheduleEvent) -> None:
         self._parked += event.parked
@@ -127,9 +128,7 @@ class _LatenessSum:
         self._cancelled += event.cancelled
         self._refused += event.refused
         self._longest_ms = max(self._longest_ms, event.longest_late_ms)
-        for name, count in event.lateness.items():
-            number = int(name)
-            self._buckets[number] = self._buckets.get(number, 0) + count
+        self._buckets.update({int(name): count for name, count in event.lateness.items()})
 
     def row(self, begin_ms: int, topic: str) -> LatenessRow:
         p50, p99, p99_9 = (
@@ -147,14 +146,3 @@ class _LatenessSum:
             p99_9=p99_9,
             longest_ms=self._longest_ms,
         )
-
-
-def _flat_row(row: LatenessRow) -> dict[str, object]:
-    """Return a row without structures: a percentile is two columns, such as `p99_at_most_ms`."""
-    flat: dict[str, object] = {"begin": row.begin_ms}
-    for name, value in asdict(row).items():
-        if isinstance(value, dict):
-            flat.update({f"{name}_{bound}": number for bound, number in value.items()})
-        else:
-            flat[name] = value
-    return flat

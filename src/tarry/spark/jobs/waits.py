@@ -6,8 +6,9 @@ event counts in the interval in which it was told.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from heapq import nlargest
 from typing import TYPE_CHECKING, Final
 
@@ -16,7 +17,7 @@ from tarry.broker.events.kinds import Event, OperationEvent, OperationsEvent
 from tarry.spark.events.decoding import Tally
 from tarry.spark.events.intervals import begin_of, interval_for
 from tarry.spark.events.reading import EventSource
-from tarry.spark.events.tables import table_of
+from tarry.spark.events.tables import flat_row, table_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -195,16 +196,14 @@ class _Sum:
         self._expired = 0
         self._sum_ms = 0
         self._longest_ms = 0
-        self._buckets: dict[int, int] = {}
+        self._buckets: Counter[int] = Counter()
 
     def add(self, event: OperationsEvent) -> None:
         self._completed += event.completed
         self._expired += event.expired
         self._sum_ms += event.sum_ms
         self._longest_ms = max(self._longest_ms, event.longest_ms)
-        for name, count in event.buckets.items():
-            number = int(name)
-            self._buckets[number] = self._buckets.get(number, 0) + count
+        self._buckets.update({int(name): count for name, count in event.buckets.items()})
 
     def row(self, begin_ms: int, purgatory: str, subject: str) -> WaitRow:
         p50, p90, p99 = (
@@ -222,14 +221,3 @@ class _Sum:
             p99=p99,
             longest_ms=self._longest_ms,
         )
-
-
-def flat_row(row: WaitRow) -> dict[str, object]:
-    """Return a row without structures: a percentile is two columns, such as `p99_at_most_ms`."""
-    flat: dict[str, object] = {"begin": row.begin_ms}
-    for name, value in asdict(row).items():
-        if isinstance(value, dict):
-            flat.update({f"{name}_{bound}": number for bound, number in value.items()})
-        else:
-            flat[name] = value
-    return flat

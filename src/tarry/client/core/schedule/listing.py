@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Final
 
 from tarry.base.errors import NONE
@@ -222,11 +223,10 @@ def _counts_of(counted: dict[int, CountedScheduled]) -> ScheduleCounts | None:
     """Return the sums of what the brokers have counted; None if none of them tells it."""
     if not counted:
         return None
-    lateness: dict[int, int] = {}
-    for one in counted.values():
-        for bucket in one.lateness:
-            lateness[bucket.number] = lateness.get(bucket.number, 0) + bucket.record_count
     told = counted.values()
+    lateness: Counter[int] = Counter()
+    for bucket in (each for one in told for each in one.lateness):
+        lateness[bucket.number] += bucket.record_count
     return ScheduleCounts(
         min(one.since_ms for one in told),
         sum(one.parked_count for one in told),
@@ -234,7 +234,7 @@ def _counts_of(counted: dict[int, CountedScheduled]) -> ScheduleCounts | None:
         sum(one.cancelled_count for one in told),
         sum(one.refused_count for one in told),
         max(one.longest_late_ms for one in told),
-        lateness,
+        dict(lateness),
     )
 
 
