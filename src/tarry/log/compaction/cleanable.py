@@ -52,6 +52,16 @@ class Cleanable:
             self.is_overdue or dirty_bytes / total_bytes > ratio_min
         )
 
+    def add(self, segment: Segment, end_offset: int) -> None:
+        """Count the next segment, which ends before `end_offset`: as dirty if a recovery point
+        covers it and all before it, else as not covered.
+        """
+        if end_offset > self.log.recovery_point.offset or segment.is_dirty:
+            self.uncovered_bytes += segment.size
+        elif self.uncovered_bytes == 0:
+            self.dirty_bytes += segment.size
+            self.end_offset = end_offset
+
     def maybe_ask_for_recovery_point(self) -> None:
         """Ask for a recovery point in the next round, if the log is due apart from that."""
         self.log.recovery_point.is_wanted = self.needs_recovery_point
@@ -64,9 +74,8 @@ class Cleanable:
 def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
     """Find the dirty part: segments that end at or below `limit_offset`, the high watermark."""
     cleanable = Cleanable(log, max(log.compaction.cleaned_offset, log.log_start_offset))
-    if log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way:
+    if _is_out_of_reach(log):
         return cleanable
-    recovery_offset = log.recovery_point.offset
     latest_ms = now_wall_ms - log.config.min_compaction_lag_ms
     for segment, following in pairwise(log.segments):
         if following.base_offset > limit_offset:
@@ -77,11 +86,7 @@ def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
         if log.config.min_compaction_lag_ms > 0 and newest_ms(segment, now_wall_ms) > latest_ms:
             break
         cleanable.is_overdue = cleanable.is_overdue or _is_overdue(log, segment, now_wall_ms)
-        if following.base_offset > recovery_offset or segment.is_dirty:
-            cleanable.uncovered_bytes += segment.size
-        elif cleanable.uncovered_bytes == 0:
-            cleanable.dirty_bytes += segment.size
-            cleanable.end_offset = following.base_offset
+        cleanable.add(segment, following.base_offset)
     return cleanable
 
 
@@ -90,18 +95,17 @@ def find_closed(log: Log, limit_offset: int) -> Cleanable:
     below `limit_offset` and that a recovery point covers, never the last one.
     """
     closed = Cleanable(log, int(log.log_start_offset))
-    if log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way:
+    if _is_out_of_reach(log):
         return closed
-    recovery_offset = log.recovery_point.offset
     for segment, following in pairwise(log.segments):
         if following.base_offset > limit_offset:
             break
-        if following.base_offset > recovery_offset or segment.is_dirty:
-            closed.uncovered_bytes += segment.size
-        elif closed.uncovered_bytes == 0:
-            closed.dirty_bytes += segment.size
-            closed.end_offset = following.base_offset
+        closed.add(segment, following.base_offset)
     return closed
+
+
+def _is_out_of_reach(log: Log) -> bool:
+    return log.is_closed or log.flaw_offset >= 0 or log.cut.is_under_way
 
 
 def _is_overdue(log: Log, segment: Segment, now_wall_ms: int) -> bool:
