@@ -18,14 +18,15 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.duties.calendar import CalendarWatch
 from tarry.broker.duties.companion_looks import CompanionLooks
+from tarry.broker.duties.keyed_looks import KeyedLooks
+from tarry.broker.duties.looks import LogLooks
 from tarry.broker.flushes import Flushes
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
 from tarry.log.batch_walk import Flaw
-from tarry.log.compaction.cleanable import Cleanable, find_cleanable
+from tarry.log.compaction.cleanable import Cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
-from tarry.log.compaction.key_rule import KeyRule
 from tarry.log.state import ASKED
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog
 from tarry.timer.entry import TimerEntry
@@ -67,7 +68,8 @@ class Compactions(TimerEntry):
         self._flushes = flushes
         self._is_loading = is_loading
         self._shutdown = shutdown
-        self._companions = CompanionLooks(turn, settings)
+        self._companions = CompanionLooks(turn, settings, is_loading)
+        self._keyed = KeyedLooks(turn, settings)
         self._current_log: ReplicatedLog | None = None
         self.current: Compaction | None = None
         self.current_name = ""
@@ -145,24 +147,19 @@ class Compactions(TimerEntry):
         if self._is_loading(partition):
             # The loader may have read a key whose tombstone it has not read yet.
             return
-        if partition.which != RECORDS:
-            found = self._companions.cleanable(partition)
-            if found is not None and self._is_first(found):
-                self._dirtiest = (partition, found)
-            return
         try:
-            cleanable = find_cleanable(log, partition.removable_end(), self._turn.now_wall_ms)
+            found = self._looks_of(partition).cleanable(partition)
         except Flaw as flaw:
             log.note_flaw(flaw)
             return
         except StorageError as error:
             logger.warning(_CANNOT, partition.name, error)
             return
-        if not cleanable.is_due:
-            cleanable.maybe_ask_for_recovery_point()
-            return
-        if self._is_first(cleanable):
-            self._dirtiest = (partition, cleanable)
+        if found is not None and self._is_first(found):
+            self._dirtiest = (partition, found)
+
+    def _looks_of(self, partition: ReplicatedLog) -> LogLooks:
+        return self._keyed if partition.which == RECORDS else self._companions
 
     def _is_first(self, cleanable: Cleanable) -> bool:
         return self._dirtiest is None or cleanable.dirty_ratio > self._dirtiest[1].dirty_ratio
@@ -170,23 +167,11 @@ class Compactions(TimerEntry):
     # --- One log.
 
     def _begin(self, partition: ReplicatedLog, cleanable: Cleanable) -> None:
-        log = partition.log
         self._dirtiest = None
         self.current_name = partition.name
         self._current_log = partition
         self._refused[partition] = None
-        if partition.which != RECORDS:
-            self.current = self._companions.begin(partition, cleanable)
-            return
-        self.current = Compaction(
-            log,
-            cleanable.end_offset,
-            KeyRule(
-                log,
-                partition.producers.last_offsets(log.flushed_offset),
-                self._settings.log_cleaner_dedupe_buffer_size,
-            ),
-        )
+        self.current = self._looks_of(partition).begin(partition, cleanable)
 
     def _step(self, current: Compaction) -> None:
         if self._must_abandon(current):
@@ -239,12 +224,11 @@ class Compactions(TimerEntry):
         partition = self._current_log
         assert partition is not None
         # A cut that was requested and has not begun waits for the end of this compaction.
-        is_for_nothing = log.flaw_offset >= 0 or log.cut.state == ASKED
-        if partition.which != RECORDS:
-            is_for_nothing = is_for_nothing or self._is_loading(partition)
-        else:
-            # Compaction that is switched off stops as well: the remaining old values are to stay.
-            is_for_nothing = is_for_nothing or not log.config.has_compaction
+        is_for_nothing = (
+            log.flaw_offset >= 0
+            or log.cut.state == ASKED
+            or self._looks_of(partition).is_for_nothing(partition)
+        )
         return is_for_nothing and not current.is_swap_begun
 
     def _fail(self, current: Compaction, error: StorageError) -> None:
@@ -267,8 +251,7 @@ class Compactions(TimerEntry):
         self.current = None
         self._current_log = None
         self._again_in(PAUSE_MS)
-        if partition.which != RECORDS:
-            self._companions.end(partition, current)
+        self._looks_of(partition).end(partition, current)
         if current.is_abandoned:
             return
         # The log is clean now, and is due again once it is dirty again.

@@ -7,10 +7,12 @@ for 50 times the look's own time.  A log that is ten times as long is looked at 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
+from tarry.broker.duties.looks import LogLooks
 from tarry.log.compaction.cleanable import Cleanable, find_closed
 from tarry.log.compaction.compaction import Compaction
 from tarry.partition.replicated_log import ReplicatedLog
@@ -29,12 +31,15 @@ class _LastLook:
         self.next_ms = next_ms
 
 
-class CompanionLooks:
+class CompanionLooks(LogLooks):
     """Looks at the companion logs of this broker."""
 
-    def __init__(self, turn: Turn, settings: Settings) -> None:
+    def __init__(
+        self, turn: Turn, settings: Settings, is_loading: Callable[[ReplicatedLog], bool]
+    ) -> None:
         self._turn = turn
         self._settings = settings
+        self._is_loading = is_loading
         self._last: dict[ReplicatedLog, _LastLook] = {}
 
     def forget_closed(self) -> None:
@@ -42,24 +47,24 @@ class CompanionLooks:
         for companion in [each for each in self._last if each.is_closed]:
             del self._last[companion]
 
-    def cleanable(self, companion: ReplicatedLog) -> Cleanable | None:
-        """Return the part of a log that may be compacted; None if it is too early for a look."""
-        last = self._last.get(companion)
-        known_end = companion.high_watermark
+    def cleanable(self, partition: ReplicatedLog) -> Cleanable | None:
+        """Return the closed part of a log; None if it is too early for a look."""
+        last = self._last.get(partition)
+        known_end = partition.high_watermark
         if last is not None and (
             known_end == last.known_end or self._turn.monotonic_ms() < last.next_ms
         ):
             return None
-        cleanable = find_closed(companion.log, known_end)
+        cleanable = find_closed(partition.log, known_end)
         if cleanable.dirty_bytes == 0:
             cleanable.maybe_ask_to_cover()
             return None
         return cleanable
 
-    def begin(self, companion: ReplicatedLog, cleanable: Cleanable) -> Compaction:
+    def begin(self, partition: ReplicatedLog, cleanable: Cleanable) -> Compaction:
         """Begin a look, and the compaction of the records that are not scheduled any more."""
-        log = companion.log
-        leadership = companion.leadership
+        log = partition.log
+        leadership = partition.leadership
         records = leadership.records
         facts = PartitionFacts(
             records.log.leader_epochs,
@@ -70,16 +75,19 @@ class CompanionLooks:
         rule = CompanionRule(
             log,
             facts,
-            companion.high_watermark,
-            companion.producers.kept_ends(log.flushed_offset),
+            partition.high_watermark,
+            partition.producers.kept_ends(log.flushed_offset),
             self._settings.log_cleaner_dedupe_buffer_size,
         )
         return Compaction(log, cleanable.end_offset, rule)
 
-    def end(self, companion: ReplicatedLog, compaction: Compaction) -> None:
+    def is_for_nothing(self, partition: ReplicatedLog) -> bool:
+        return self._is_loading(partition)
+
+    def end(self, partition: ReplicatedLog, compaction: Compaction) -> None:
         """Store how far a look has read the log, and when the next look may come."""
         rule = compaction.rule
         assert isinstance(rule, CompanionRule)
         known_end = -1 if rule.is_behind or compaction.is_abandoned else int(rule.known_end)
         rest_ms = int(compaction.looked_units) * _REST_FACTOR // _UNITS_PER_MS
-        self._last[companion] = _LastLook(known_end, self._turn.monotonic_ms() + rest_ms)
+        self._last[partition] = _LastLook(known_end, self._turn.monotonic_ms() + rest_ms)
