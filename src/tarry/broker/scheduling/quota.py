@@ -33,10 +33,13 @@ class PendingTotal:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        # open: the quotas of partitions add up to it
         self.size = 0
-        # open: the quotas of partitions add up to it
         self.estimated = 0
+
+    def add(self, size: int, estimated: int) -> None:
+        """Add what the bytes of a partition, and the estimated part of them, have grown by."""
+        self.size += size
+        self.estimated += estimated
 
     @property
     def size_max(self) -> int:
@@ -55,12 +58,8 @@ class PendingQuota:
 
     def count(self, size: int, *, is_estimated: bool = False) -> None:
         """Set the bytes that wait in the partition now."""
-        total = self._total
-        total.size += size - self._size
-        if self._is_estimated:
-            total.estimated -= self._size
-        if is_estimated:
-            total.estimated += size
+        before = self._size if self._is_estimated else 0
+        self._total.add(size - self._size, (size if is_estimated else 0) - before)
         self._size = size
         self._is_estimated = is_estimated
 
