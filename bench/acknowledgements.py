@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import threading
 import time
+from collections.abc import Iterable
 from typing import Self
 
 from cluster_nodes import READY_S_MAX, Cluster
@@ -55,7 +56,7 @@ class Acknowledgements:
                 )
             self._producer.poll(0.001)
 
-    def longest_gap_s(self) -> float:
-        """Return the longest time between two acknowledgements, in s."""
-        times = sorted(self.times)
-        return max(after - before for before, after in itertools.pairwise(times))
+
+def longest_gap_s(times: Iterable[float]) -> float:
+    """Return the longest time between two of these moments, in s."""
+    return max(after - before for before, after in itertools.pairwise(sorted(times)))

@@ -9,14 +9,13 @@ acknowledgements, or between two commits of the same member.
 
 from __future__ import annotations
 
-import itertools
 import os
 import signal
 import threading
 import time
 from typing import Final, Self
 
-from acknowledgements import Acknowledgements
+from acknowledgements import Acknowledgements, longest_gap_s
 from cluster_nodes import READY_S_MAX, REPLICAS, Cluster, wait_for
 from confluent_kafka import Consumer, KafkaException, TopicPartition, admin as confluent_admin
 
@@ -81,10 +80,9 @@ class CommittingMember:
             self.times.append(time.monotonic())
 
 
-def longest_gap_s(times: list[float], since: float, until: float) -> float:
+def _gap_s(times: list[float], since: float, until: float) -> float:
     """Return the longest time without one of these moments between `since` and `until`, in s."""
-    inside = [since, *(each for each in times if since < each < until), until]
-    return max(after - before for before, after in itertools.pairwise(inside))
+    return longest_gap_s([since, *(each for each in times if since < each < until), until])
 
 
 def frozen_figures(cluster: Cluster) -> str:
@@ -109,7 +107,7 @@ def frozen_figures(cluster: Cluster) -> str:
         ended = time.monotonic()
     told = []
     for since, until in ((began, woken), (woken, ended)):
-        written = longest_gap_s(acknowledged.times, since, until)
-        committed = [longest_gap_s(member.times, since, until) for member in members]
+        written = _gap_s(acknowledged.times, since, until)
+        committed = [_gap_s(member.times, since, until) for member in members]
         told.append(f"{written:.2f} s written, {max(committed):.2f} s committed")
     return f"frozen: {told[0]}; woken: {told[1]}"

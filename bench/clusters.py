@@ -28,7 +28,7 @@ from typing import Final, NamedTuple
 import brokers
 import cluster_scenes
 import peers
-from acknowledgements import Acknowledgements
+from acknowledgements import Acknowledgements, longest_gap_s
 from cluster_nodes import (
     READY_S_MAX,
     REPLICAS,
@@ -100,7 +100,7 @@ def gap(cluster: Cluster, topic: str, number: signal.Signals, restarts_after_s: 
         time.sleep(restarts_after_s)
         leader.start()
         time.sleep(5)
-    found = acknowledged.longest_gap_s()
+    found = longest_gap_s(acknowledged.times)
     wait_for(functools.partial(is_in_sync, cluster, topic), "replicas in sync after a restart")
     return found
 
