@@ -53,6 +53,17 @@ class ProduceStatus:
         # Leadership at the append: if another broker has led since, the records may be others.
         self.led_since = 0 if partition is None else partition.leadership.led_since
 
+    def settle(self, error_code: int) -> None:
+        """Settle the partition; its answer keeps the offset of the records."""
+        self.is_pending = False
+        self.answer.error_code = error_code
+
+    def fail(self, error_code: int) -> None:
+        """Settle the partition with an error that leaves no offset to tell."""
+        self.settle(error_code)
+        self.answer.base_offset = -1
+        self.answer.s_offset = -1
+
 
 class Produced:
     """Produce request whose records wait, with its acks, its partitions and its answer."""
@@ -80,28 +91,27 @@ class Produced:
             partition = status.partition
             assert partition is not None
             if partition.leadership.gone_code != errors.NONE:
-                _fail(status, partition.leadership.gone_code)
+                status.fail(partition.leadership.gone_code)
             elif partition.leadership.led_since != status.led_since:
-                _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
+                status.fail(errors.NOT_LEADER_OR_FOLLOWER)
             elif partition.acked_end(self.acks) >= status.required_offset:
                 self._settle(status, partition)
             elif partition.leadership.rests():
                 # Another broker may lead by now, and flushes and replicas here may never make the
                 # records count.
-                _fail(status, errors.NOT_LEADER_OR_FOLLOWER)
+                status.fail(errors.NOT_LEADER_OR_FOLLOWER)
             else:
                 pending += 1
         return pending == 0
 
     def _settle(self, status: ProduceStatus, partition: ReplicatedLog) -> None:
-        status.is_pending = False
         if self.acks == -1 and partition.leadership.is_under_min_isr():
             # The records are in the log, but on fewer replicas than the topic requires.  The high
             # watermark stops below the floor, so this happens only if a replica is lost in the same
             # turn in which the high watermark passed the records.
-            status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
-            return
-        status.answer.error_code = errors.NONE
+            status.settle(errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND)
+        else:
+            status.settle(errors.NONE)
 
     def waits_for(self, operation: DelayedProduce) -> None:
         """Note that the request waits for this operation from now on."""
@@ -113,7 +123,7 @@ class Produced:
         is_moved = False
         for status in self.statuses:
             if status.is_pending:
-                _fail(status, errors.REQUEST_TIMED_OUT)
+                status.fail(errors.REQUEST_TIMED_OUT)
             elif status.answer.error_code == errors.KAFKA_STORAGE_ERROR:
                 is_lost = True
             elif status.answer.error_code == errors.NOT_LEADER_OR_FOLLOWER:
@@ -222,7 +232,7 @@ class ProducedShare(Produced):
     def answer(self) -> None:
         for status in self.statuses:
             if status.is_pending:
-                _fail(status, errors.REQUEST_TIMED_OUT)
+                status.fail(errors.REQUEST_TIMED_OUT)
         self._whole.end_share()
 
 
@@ -246,7 +256,7 @@ class DelayedProduce(PayloadOperation[Produced]):
                 and status.is_pending
                 and status.required_offset > partition.log.written_end_offset
             ):
-                _fail(status, errors.KAFKA_STORAGE_ERROR)
+                status.fail(errors.KAFKA_STORAGE_ERROR)
 
     def keys(self) -> list[WatchKey]:
         """Return the watch keys of the partitions that are not settled."""
@@ -296,10 +306,3 @@ class Produces(WaitingPart):
 
     def has_work_left(self) -> bool:
         return len(self._unsettled) > 0 or len(self.touched) > 0
-
-
-def _fail(status: ProduceStatus, error_code: int) -> None:
-    status.is_pending = False
-    status.answer.error_code = error_code
-    status.answer.base_offset = -1
-    status.answer.s_offset = -1
