@@ -17,6 +17,7 @@ from tarry.log.compaction.compaction import GO_ON, Compaction
 from tarry.log.compaction.key_map import KeyMap
 from tarry.log.compaction.key_rule import KeyRule
 from tarry.log.recovery import point_writer, recovery
+from tarry.log.segment import Segment
 from tarry.records.rebuild import has_delete_horizon
 from tarry.simulation.disk import SimulatedDisk
 
@@ -90,20 +91,20 @@ def the_last_value_goes_with_the_rest(patch: pytest.MonkeyPatch) -> None:
 
 
 def a_full_map_counts_as_whole(patch: pytest.MonkeyPatch) -> None:
-    begin_copying = Compaction._begin_copying
+    end_mapping = Compaction._end_mapping
 
     def to_the_end(self: Compaction, end_offset: int, now_wall_ms: int) -> None:
-        begin_copying(self, self.target_offset, now_wall_ms)
+        end_mapping(self, self._map_end, now_wall_ms)
 
-    patch.setattr(Compaction, "_begin_copying", to_the_end)
+    patch.setattr(Compaction, "_end_mapping", to_the_end)
 
 
 def the_dirty_part_alone_is_copied(patch: pytest.MonkeyPatch) -> None:
     """Old values of what was deleted stay, and come back when their tombstone goes."""
     begin_copying = Compaction._begin_copying
 
-    def dirty_only(self: Compaction, end_offset: int, now_wall_ms: int) -> None:
-        begin_copying(self, end_offset, now_wall_ms)
+    def dirty_only(self: Compaction, sources: list[Segment], now_wall_ms: int) -> None:
+        begin_copying(self, sources, now_wall_ms)
         cleaned_offset = self.log.compaction.cleaned_offset
         later = [source for source in self._sources if source.base_offset >= cleaned_offset]
         if later:

@@ -93,7 +93,7 @@ def test_an_answer_tells_the_settings_and_where_they_come_from(broker):
     (result,) = create(broker.connect(), creation(wanted("orders", retention_ms="5")))
 
     configs = {config.name: config for config in result.configs or []}
-    assert len(configs) == 42
+    assert len(configs) == 44
     assert (configs["retention.ms"].value, configs["retention.ms"].config_source) == ("5", 1)
     assert configs["segment.ms"].config_source == 5
     assert list(configs) == sorted(configs)

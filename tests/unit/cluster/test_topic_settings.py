@@ -137,7 +137,7 @@ def test_values_are_kept_as_they_are_written_properly():
 def test_a_log_without_settings_has_kafkas_defaults():
     standard, config = LogConfig(), log_config({}, Settings())
 
-    assert len(FIELDS) == 29
+    assert len(FIELDS) == 31
     assert [getattr(config, name) for name in FIELDS] == [
         getattr(standard, name) for name in FIELDS
     ]
@@ -256,7 +256,7 @@ def test_a_value_tells_where_it_comes_from():
 
     entries = {entry.key: entry for entry in topic_entries({"segment.ms": "7"}, settings)}
 
-    assert len(entries) == 42
+    assert len(entries) == 44
     own = entries["segment.ms"]
     assert (own.value, own.source) == ("7", 1)
     assert own.synonyms == [("segment.ms", "7", 1)]

@@ -81,6 +81,23 @@ def test_what_was_promised_and_is_due_first_comes_first() -> None:
     assert case.judge() == ""
 
 
+def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None:
+    case = Case()
+    case.park(b"a", 2, 10)
+    case.park(b"b", 4, 20)
+    case.ledger.wishes[b"a"].schedule_id = b"another"
+    case.ledger.wishes[b"b"].at_ms = 99
+    case.ledger.wishes[b"b"].promised_ms = 99
+    case.come(b"a", 2, 100)
+    case.come(b"b", 4, 101)
+
+    assert "came at 100 before b'b'" in case.judge()
+
+    case.ledger.changes.append(AskedChange(PLACE, b"id", UNSAID, UNSAID, 99))
+
+    assert case.judge() == ""
+
+
 def test_what_never_comes_needs_a_cancel() -> None:
     case = Case()
     case.park(b"a", 2, 10)

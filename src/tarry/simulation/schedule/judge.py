@@ -128,7 +128,9 @@ class Judge:
     def _judge_order(self) -> Iterator[str]:
         """Check that no record came before one that was due earlier and promised before.
 
-        Records that were moved are left out: their due time is not known exactly.
+        Records that were moved are left out: their due time is not known exactly.  A record may
+        come late if the answer to its change was lost: it did not wait while the change counted,
+        and waits again if a crash has lost the change.
         """
         before: list[tuple[SeenRecord, int]] = []
         for offset in sorted(self._came_at):
@@ -140,7 +142,8 @@ class Judge:
             if not waits or record.s_offset != waits[0].s_offset:
                 continue
             due_ms = self._due_ms(wish, record.s_offset)
-            if wish.promised_ms != UNSAID and due_ms > waits[0].wall_ms:
+            is_promised = wish.promised_ms != UNSAID and due_ms > waits[0].wall_ms
+            if is_promised and not self._has_unclear_change(wish, record.s_offset):
                 for other, other_due_ms in before:
                     if other_due_ms > due_ms and other.seen_ms > wish.promised_ms:
                         yield (
@@ -150,6 +153,9 @@ class Judge:
                         )
                         break
             before.append((record, due_ms))
+
+    def _has_unclear_change(self, wish: SentWish, s_offset: int) -> bool:
+        return any(asked.is_unclear and _may_name(asked, wish, s_offset) for asked in self._changes)
 
     def _is_excused(self, wish: SentWish) -> bool:
         """Return whether a record that never came was cancelled or replaced, or may have been."""
