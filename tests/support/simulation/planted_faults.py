@@ -331,7 +331,7 @@ RECORDS: Final[dict[Callable[[], None], int]] = {
     forget_producers_in_a_restart: 2,
     high_watermark_past_the_flush: 17,
     keep_the_leader_epoch_over_a_crash: 1,
-    trust_the_index_after_a_crash: 45,
+    trust_the_index_after_a_crash: 157,
     lose_the_wake_up_of_a_fetch: 4,
     answer_a_fetch_only_when_it_expires: 1,
     apply_metadata_before_it_is_durable: 1,
