@@ -1,4 +1,4 @@
-"""What a rebuild finds waiting is the same however each replica has compacted its companion log.
+"""A rebuild finds the same waiting records on each replica, however its companion log is compacted.
 
 Three replicas with logs of their own, on simulated disks: one leads, the others copy from it a few
 batches at a time, also through the holes that its compaction has left, and each compacts when it
@@ -202,7 +202,7 @@ class Replicas:
         self.waiting = {at: due for at, due in self.waiting.items() if at < end}
         self.cancelled = {at: note for at, note in self.cancelled.items() if note < end}
         self.state = self._rebuilt(self.leader)
-        # What was cancelled by a note that is lost waits again.
+        # A record waits again if the note that cancelled it is lost.
         found = self._found(self.leader)
         assert {*self.waiting} <= {s_offset for _, s_offset in found}
         self.waiting = {s_offset: due_ms for due_ms, s_offset in found}
@@ -216,7 +216,7 @@ class Replicas:
     # --- What must hold.
 
     def check(self) -> None:
-        """Whoever may lead finds what waits, of what is committed at least."""
+        """Check that each replica that may lead finds every committed record that waits."""
         committed = sorted(
             (due_ms, s_offset)
             for s_offset, due_ms in self.waiting.items()

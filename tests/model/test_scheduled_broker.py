@@ -159,7 +159,8 @@ class TroubledBroker:
         self.under_way = []
         self.seen_end = min(self.seen_end, self.partition.log.written_end_offset)
         self.make_segments_small()
-        # What the last turn has released before it was cut off: the calendar may be set back next.
+        # The turn that the crash cut off may have released records.  They are compared with the
+        # calendar now, since the next step may set it back.
         self.look()
         self.user.client = self.hand.connect()
 

@@ -94,7 +94,7 @@ class Record:
         return self.offset
 
     def __reduce__(self) -> tuple[object, ...]:
-        # The same in compiled and interpreted form, so that each reads the other's pickles.
+        # The compiled and the interpreted form write the same pickle: each reads the other's.
         fields = (self.offset, self.timestamp, self.key, self.value, self.headers)
         return _placed, (self.topic, self.partition, fields)
 

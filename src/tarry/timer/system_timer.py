@@ -192,8 +192,7 @@ class SystemTimer(TimerOwner):
         deadline_ms = ms_of(deadline_ms)
         if self._lock.locked():
             self._check_caller()
-        # As in `add`: a deadline that need not wake the reaper is not due, so the clock is not
-        # read.
+        # A deadline before which the reaper wakes is not due, so the clock need not be read.
         is_early = deadline_ms < self._reaper.wake_ms
         now_ms = self.now_ms() if is_early else deadline_ms - 1
         with self._lock:

@@ -18,7 +18,7 @@ ACKED = "acked"
 DOUBT = "doubt"
 REFUSED = "refused"
 
-# What may be asked about a record that waits.
+# Requests about a record that waits.
 CANCEL = "cancel"
 MOVE = "move"
 FIND = "find"
@@ -152,7 +152,7 @@ class Account:
     asked: list[Asked] = field(default_factory=list)
     recurring: dict[str, Recurring] = field(default_factory=dict)
     windows: list[Window] = field(default_factory=list)
-    # What went wrong beside records and answers, in sentences.
+    # Sentences about faults that concern neither a record nor an answer.
     troubles: list[str] = field(default_factory=list)
     found: list[FoundRecord] = field(default_factory=list)
     # By place and offset what a consumer of the day had read, and when.

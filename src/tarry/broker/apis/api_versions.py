@@ -71,7 +71,7 @@ def handle(
             for key in sorted(routes)
             if routes[key].is_advertised
         ],
-        # As in Kafka, the epoch of the features is the version of all metadata.
+        # Kafka too gives the version of all metadata as the epoch of the feature levels.
         finalized_features_epoch=store.version,
         finalized_features=[
             FinalizedFeatureKey(name, level, level)

@@ -247,8 +247,8 @@ class ShardRuntime:
                 # A decision made by a time-out here may differ from that of another coordinator.
                 return errors.NOT_LEADER_OR_FOLLOWER
             if partition.leadership.is_under_min_isr():
-                # As for acks=all: records on too few replicas would not count in time for their
-                # request.
+                # Records on too few replicas would not be committed before their request times
+                # out.  A produce with acks=all is refused for the same reason.
                 return errors.NOT_ENOUGH_REPLICAS
         result = append_own(partition, batches, context.turn)
         if result.is_appended:

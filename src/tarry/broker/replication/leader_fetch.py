@@ -237,7 +237,8 @@ class ReplicaFetchHandler:
         """Return the error of this replica if its leader epoch is right; NONE if it is accepted."""
         session = seat.session
         if seat.partition is None or seat.partition.copy(session.replica_id) is None:
-            # As in Kafka: either the follower or this broker does not know the newest row yet.
+            # The follower, or this broker, does not know the newest row yet.  Kafka answers a
+            # replica that is not in its row with the same code.
             return errors.UNKNOWN_LEADER_EPOCH
         if not self._is_own_directory(session.replica_id, seat.asked.replica_directory_id):
             return errors.LOG_DIR_NOT_FOUND

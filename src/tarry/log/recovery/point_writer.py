@@ -37,7 +37,8 @@ logger = logging.getLogger("tarry.log")
 # A log that has grown by so many bytes gets a new recovery point at once: a scan of them takes 10
 # ms.
 RECOVERY_POINT_BYTES: Final = 16 << 20
-# The same bound if flushing is left to the page cache: a round adds a flush that nobody asked for.
+# Bytes after which a log with `flush.policy=os` gets a new recovery point.  They are more, since
+# the recovery point needs a flush of the log, which this policy leaves to the page cache.
 RECOVERY_POINT_BYTES_LAZY: Final = 512 << 20
 # A log that has changed at all gets a new recovery point after so long.
 RECOVERY_POINT_AGE_MS: Final = 60_000

@@ -219,7 +219,8 @@ class GrpcLink:
                 self._send_rest(each, stream)
 
     def _send_rest(self, stream_id: int, stream: _Stream) -> None:
-        # As in `_reset`; the end of the call, or of the link, is reported next.
+        # The bytes just received may have closed the stream, or the connection: then nothing more
+        # can be sent, and the next event reports the end of the call, or of the link.
         with contextlib.suppress(h2.exceptions.ProtocolError):
             self._send_parts(stream_id, stream)
 

@@ -191,7 +191,8 @@ class ClientNode:
             operation = self._operation
             outcome: object = None
             if operation is not None:
-                # As in an event loop: a cancelled task takes no step, except its first one.
+                # A cancelled task of an event loop takes no step but its first one; neither does
+                # this operation.
                 outcome = self._step(operation) if is_new or not self._gives_up() else CANCELLED
                 is_new = False
                 if outcome is None:
