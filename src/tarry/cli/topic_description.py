@@ -35,8 +35,8 @@ class TopicDescription:
             strong(topic.name),
             id_text(topic.topic_id),
             count_of(len(topic.partitions), "partition"),
-            _told(self.sizes.topic_records(topic), "{:,} records"),
-            _told(self.sizes.topic_bytes(topic), "{}", size_text),
+            _told(self.sizes.topic_records(topic), lambda count: count_of(count, "record")),
+            _told(self.sizes.topic_bytes(topic), size_text),
         ]
         click.echo("  ".join(fact for fact in facts if fact))
         rows = [
@@ -124,10 +124,8 @@ def describe_topics(
     return found
 
 
-def _told(number: int | None, layout: str, text: Callable[[int], str] | None = None) -> str:
-    if number is None:
-        return ""
-    return layout.format(number if text is None else text(number))
+def _told(number: int | None, text: Callable[[int], str]) -> str:
+    return "" if number is None else text(number)
 
 
 def _ids(broker_ids: list[int]) -> str:
