@@ -11,6 +11,7 @@ import random
 
 from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.recovery import has_found_nothing
 
 from tarry.base.errors import StorageError
 from tarry.log.config import LogConfig
@@ -232,7 +233,7 @@ class LogMachine(RuleBasedStateMachine):
         self.open()
         assert self.logs.was_clean
         assert self.log.log_end_offset == expected
-        assert self.log.recovery_report.is_quiet
+        assert has_found_nothing(self.log)
         self.take_over_recovered()
 
     @precondition(lambda self: not self.log.has_tail and self.round_id < 0)

@@ -16,17 +16,13 @@ from tarry.records.batch import (
     CRC,
     LENGTH,
     LENGTH_OVERHEAD,
+    BatchHeader,
     batches_in,
     check_batch,
     has_valid_crc,
 )
 from tarry.records.builder import BatchBuilder
-from tarry.records.record import (
-    decode_records,
-    find_latest_record,
-    find_record_from_time,
-    open_records,
-)
+from tarry.records.record import RecordTimes, decode_records, open_records
 from tarry.records.record_limits import check_record_limits
 from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import Window, window_of
@@ -125,20 +121,6 @@ def test_aiokafka_reads_what_is_built(records, codec):
     assert [(one.timestamp, one.key, one.value, list(one.headers)) for one in batch] == records
 
 
-@given(records=RECORDS, codec=CODECS, time=TIMES, offset_min=st.integers(0, 70))
-@settings(max_examples=100, deadline=None)
-def test_a_search_by_time_agrees_with_looking_at_every_record(records, codec, time, offset_min):
-    data = built(records, codec)
-    times = [(record[0], offset) for offset, record in enumerate(records)]
-
-    found = find_record_from_time(data, 0, time, offset_min, 2_000_000)
-    latest = find_latest_record(data, 0, 2_000_000)
-
-    expected = [one for one in times if one[0] >= time and one[1] >= offset_min]
-    assert (found and (found.timestamp, found.offset)) == (expected[0] if expected else None)
-    assert (latest.timestamp, -latest.offset) == max((one[0], -one[1]) for one in times)
-
-
 @given(
     records=RECORDS,
     codec=CODECS,
@@ -197,6 +179,13 @@ def test_a_broken_batch_is_refused_or_read_and_nothing_else(records, codec, edit
                 assert len(list(AioRecords(window.to_bytes()).next_batch())) == len(read)
 
 
+def read_times(data: bytes) -> None:
+    header = BatchHeader(data, 0)
+    times = RecordTimes(open_records(data, 0, header, SIZE_MAX), header)
+    while times.advance():
+        pass
+
+
 def codec_of(check) -> int:
     return check.header.codec
 
@@ -221,8 +210,7 @@ def test_readers_of_a_broken_batch_find_it_corrupt_or_read_it(records, codec, ed
     for read in (
         lambda: batches_in(window_of(data)),
         lambda: decode_records(data, size_max=SIZE_MAX),
-        lambda: find_record_from_time(data, 0, 5, 1, SIZE_MAX),
-        lambda: find_latest_record(data, 0, SIZE_MAX),
+        lambda: read_times(data),
     ):
         try:
             read()

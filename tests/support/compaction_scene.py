@@ -9,6 +9,8 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
+from tests.support.log_batches import batches_of
+
 from tarry.log.compaction.cleanable import find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
@@ -185,20 +187,7 @@ class CompactionScene:
 
     def batches(self, offset: int = -1) -> Iterator[tuple[BatchHeader, bytes]]:
         """Batches as readers get them, from the one that holds `offset` or follows it."""
-        log = self.log
-        offset = max(offset, log.log_start_offset)
-        end = log.end_position()
-        while True:
-            region = log.read(offset, end, EVERYTHING, True)
-            if region is None:
-                return
-            data = region.file.read(region.position, region.size)
-            position = 0
-            while position < len(data):
-                header = decode_batch_header(data, position)
-                yield header, data[position : position + header.size]
-                position += header.size
-                offset = header.last_offset + 1
+        return batches_of(self.log, offset)
 
     def records(self, offset: int = -1) -> list[Record]:
         return [

@@ -159,7 +159,7 @@ TOPICS_AUTO_CREATED_PER_MINUTE_MAX: Final = 1_000
 # Resources whose settings one request may change: all are decided in one turn.
 RESOURCES_PER_REQUEST_MAX: Final = 10_000
 
-# Users whose credentials one request may name: each gets a sentence in the answer.
+# Users whose credentials one request may ask for: each gets a sentence in the answer.
 USERS_PER_REQUEST_MAX: Final = 10_000
 
 # Protocols of a member: its client offers one for each of its assignors, of which there are five.

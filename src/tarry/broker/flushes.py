@@ -99,29 +99,43 @@ class Flushes:
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty.
 
-        A round opens directories.  If the process may not open so many, the round is halved until
-        it fits, and what is left over has the rounds behind it; if not even one fits, the next
-        turn tries again.  No such round has begun, so nothing of it can be lost.
+        A round opens the directories in which its logs have new names.  If the process may not open
+        so many, half of these logs are left to later rounds, then half again.  If not even one
+        directory can be opened, the round takes only the logs that need none, and the next turn
+        tries the others again.  A round that could not begin has not failed, so it loses nothing.
         """
         if self.flush_id >= 0 or not self.dirty:
             return
         owners = self._first_dirty()
-        left: list[LogOwner] = []
-        while True:
-            try:
-                self._begin(owners)
-                break
-            except TooManyOpenFiles as error:
-                half = len(owners) // 2
-                left = owners[half:] + left
-                owners = owners[:half]
-                if half == 0:
-                    self.trouble.report("no flush can begin", error)
-                    self.lacks_files = True
-                    break
-        if left:
-            # In front of those that the round had no room for.
-            self.dirty = dict.fromkeys([*left, *self.dirty])
+        try:
+            self._begin(owners)
+        except TooManyOpenFiles as error:
+            self._begin_part(owners, error)
+
+    def _begin_part(self, owners: list[LogOwner], error: TooManyOpenFiles) -> None:
+        """Begin a round of as many of these owners as can open their directories."""
+        needy = [owner for owner in owners if owner.log.unflushed.has_new_names]
+        others = [owner for owner in owners if not owner.log.unflushed.has_new_names]
+        count = len(needy) // 2
+        while count > 0 and not self._try_begin([*needy[:count], *others]):
+            count //= 2
+        if count > 0:
+            # These owners come before others, for which the round had no room.
+            self.dirty = dict.fromkeys([*needy[count:], *self.dirty])
+            return
+        self.trouble.report(f"the flush of {needy[0].name} cannot begin", error)
+        self.lacks_files = True
+        # Behind the others: a thousand owners that need a directory must not be every round.
+        self.dirty = dict.fromkeys([*self.dirty, *needy])
+        if others:
+            self._begin(others)
+
+    def _try_begin(self, owners: list[LogOwner]) -> bool:
+        try:
+            self._begin(owners)
+        except TooManyOpenFiles:
+            return False
+        return True
 
     def _first_dirty(self) -> list[LogOwner]:
         """Take the logs of the next round, those that have waited longest."""

@@ -23,9 +23,8 @@ from tarry.broker.duties.housekeeping import (
     Duty,
     DutyByCalendar,
     RecoveryPointRounds,
-    delete_old_segments,
-    expire_producers,
 )
+from tarry.broker.duties.log_walks import ProducerExpiry, RetentionWalk
 from tarry.broker.events.event_log import EventLog
 from tarry.broker.loggers import KeptLevels
 from tarry.broker.membership.neighbours import Neighbours
@@ -132,11 +131,11 @@ def _begin_duties(broker: Broker) -> None:
         turn,
         timer,
         settings.log_retention_check_interval_ms,
-        partial(delete_old_segments, turn, topics),
+        RetentionWalk(turn, timer, topics).begin,
         "retention",
     )
     expiry_ms = settings.producer_id_expiration_check_interval_ms
-    Duty(turn, timer, expiry_ms, partial(expire_producers, turn, topics))
+    Duty(turn, timer, expiry_ms, ProducerExpiry(turn, timer, topics).begin)
     deletions = broker.record_deletions
     rounds = RecoveryPointRounds(turn, broker.logs, broker.flushes, deletions)
     begins_rounds = Duty(turn, timer, RECOVERY_POINT_INTERVAL_MS, rounds.begin)

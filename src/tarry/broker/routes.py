@@ -266,7 +266,7 @@ def _of_what_is_absent(broker: Broker) -> list[Route[Any]]:
               scram_credentials.describe),
         Route(api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, 0, OPEN,
               decode_alter_user_scram_credentials_request,
-              scram_credentials.alter),
+              partial(scram_credentials.alter, broker.long_answers)),
         Route(api_keys.LIST_TRANSACTIONS, 0, 2, OPEN, decode_list_transactions_request,
               list_transactions.handle),
         Route(api_keys.DESCRIBE_QUORUM, 0, 2, OPEN, decode_describe_quorum_request,

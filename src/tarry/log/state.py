@@ -71,11 +71,6 @@ class RecoveryReport:
         self.flaw_offset = -1
         self.flaw_reason = ""
 
-    @property
-    def is_quiet(self) -> bool:
-        """True if there is nothing to report."""
-        return not (self.scanned_bytes or self.torn_bytes or self.flaw_reason)
-
 
 @mypyc_attr(acyclic=True)
 class CompactionState:

@@ -52,7 +52,12 @@ class Unflushed:
 
     @property
     def is_empty(self) -> bool:
-        return len(self.segments) == 0 and self.names == self.flushed_names
+        return len(self.segments) == 0 and not self.has_new_names
+
+    @property
+    def has_new_names(self) -> bool:
+        """True if a flush has to open the log's directory."""
+        return self.names != self.flushed_names
 
     @property
     def has_cut(self) -> bool:
@@ -119,7 +124,7 @@ class Unflushed:
             mark.sizes.append(segment.written_size)
         if self.identity.file is not None:
             files.append(self.identity.file)
-        if self.names != self.flushed_names:
+        if self.has_new_names:
             directories[self.directory] = None
             if self.is_directory_new:
                 directories[self.directory.rpartition("/")[0]] = None

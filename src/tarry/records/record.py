@@ -16,7 +16,6 @@ from tarry.records.batch import (
     TIMESTAMP_MAX,
     TIMESTAMP_MIN,
     BatchHeader,
-    decode_batch_header,
 )
 from tarry.records.open_batch import OpenBatch
 from tarry.records.walk import RECORD_BYTES_MIN, RecordCursor, RecordFields
@@ -194,36 +193,6 @@ class RecordTime:
     def __init__(self, timestamp: int, offset: int) -> None:
         self.timestamp = timestamp
         self.offset = offset
-
-
-def find_record_from_time(
-    data: bytes, position: i64, timestamp: int, offset_min: int, size_max: i64
-) -> RecordTime | None:
-    """Find the first record of the batch at `timestamp` or later, and at `offset_min` or later."""
-    header = decode_batch_header(data, position)
-    if header.is_log_append_time:
-        last_offset = int(header.base_offset) + int(header.last_offset_delta)
-        if header.max_timestamp < timestamp or last_offset < offset_min:
-            return None
-        return RecordTime(header.max_timestamp, max(int(header.base_offset), offset_min))
-    times = RecordTimes(open_records(data, position, header, size_max), header)
-    while times.advance():
-        if times.timestamp >= timestamp and times.offset >= offset_min:
-            return RecordTime(times.timestamp, times.offset)
-    return None
-
-
-def find_latest_record(data: bytes, position: i64, size_max: i64) -> RecordTime | None:
-    """Find the record with the batch's largest timestamp, the first of several."""
-    header = decode_batch_header(data, position)
-    if header.is_log_append_time:
-        return RecordTime(header.max_timestamp, header.base_offset)
-    times = RecordTimes(open_records(data, position, header, size_max), header)
-    latest: RecordTime | None = None
-    while times.advance():
-        if latest is None or times.timestamp > latest.timestamp:
-            latest = RecordTime(times.timestamp, times.offset)
-    return latest
 
 
 class RecordTimes:

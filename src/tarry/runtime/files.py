@@ -213,14 +213,24 @@ class OsDisk:
 
     def _open_directories(self, paths: list[str]) -> list[OsLogFile]:
         """Open the directories now, so that a later rename does not lose them."""
-        opened = []
-        for path in paths:
-            try:
-                descriptor = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            except OSError as error:
-                raise _storage_error(path, error) from None
-            opened.append(OsLogFile(path, descriptor))
+        opened: list[OsLogFile] = []
+        try:
+            for path in paths:
+                opened.append(self._open_directory(path))
+        except StorageError:
+            # The error's traceback refers to this list.  Without the release the directories would
+            # stay open while the error is handled, and no smaller flush could begin.
+            for directory in opened:
+                directory.release()
+            raise
         return opened
+
+    def _open_directory(self, path: str) -> OsLogFile:
+        flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+        try:
+            return OsLogFile(path, os.open(self._full(path), flags))
+        except OSError as error:
+            raise _storage_error(path, error) from None
 
 
 class TemporaryDisk(OsDisk):

@@ -43,10 +43,6 @@ class FileNode:
         self._settled = 0
         self._is_poisoned = False
 
-    @property
-    def has_unflushed(self) -> bool:
-        return bool(self._pending)
-
     def append(self, data: bytes) -> None:
         self._pending.append(WriteOperation(len(self.content), data))
         self.content += data
@@ -135,10 +131,6 @@ class DirectoryNode:
         self._durable: dict[str, FileNode | DirectoryNode] = {}
         self._pending: list[NameOperation] = []
         self._settled = 0
-
-    @property
-    def has_unflushed(self) -> bool:
-        return bool(self._pending)
 
     def link(self, name: str, node: FileNode | DirectoryNode) -> None:
         self._change(NameOperation("", name, node))

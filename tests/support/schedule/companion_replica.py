@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
+from tests.support.log_batches import batches_of
+
 from tarry.base.doors import LogFile
 from tarry.log.compaction.cleanable import find_closed
 from tarry.log.compaction.compaction import DONE, Compaction
@@ -24,7 +26,6 @@ from tarry.wire.reader import window_of
 
 _DIRECTORY = "orders-0.schedule"
 _TOPIC_ID = bytes(15) + b"\x07"
-_EVERYTHING = 1 << 30
 BUFFER_BYTES = 1 << 20
 
 
@@ -86,18 +87,9 @@ class CompanionReplica:
         self.disk.flush(files, list(directories))
         self.log.flushed(offset)
 
-    def batches(self, offset: int = 0) -> Iterator[tuple[BatchHeader, bytes]]:
+    def batches(self, offset: int = -1) -> Iterator[tuple[BatchHeader, bytes]]:
         """Batches as readers get them, from the one that holds `offset` or follows it."""
-        log = self.log
-        end = log.end_position()
-        while (region := log.read(offset, end, _EVERYTHING, True)) is not None:
-            data = region.file.read(region.position, region.size)
-            position = 0
-            while position < len(data):
-                header = decode_batch_header(data, position)
-                yield header, data[position : position + header.size]
-                position += header.size
-                offset = int(header.last_offset) + 1
+        return batches_of(self.log, offset)
 
     # --- Compaction.
 

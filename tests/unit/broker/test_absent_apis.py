@@ -175,6 +175,30 @@ def test_credentials_are_refused_in_words(hand: BrokerByHand) -> None:
     assert "no logins yet" in (answer.results[1].error_message or "")
 
 
+def test_every_user_of_a_long_alteration_of_credentials_is_answered_in_steps(
+    hand: BrokerByHand,
+) -> None:
+    count = USERS_PER_REQUEST_MAX + 1
+    deletions = [ScramCredentialDeletion(f"d{each}", SCRAM_SHA_256) for each in range(count)]
+    upsertions = [credential(f"u{each}") for each in range(count)]
+    client = hand.connect()
+
+    request = AlterUserScramCredentialsRequest(deletions, upsertions)
+    client.send(api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
+    spent = [hand.broker.long_answers.units_spent]
+    while hand.broker.long_answers.has_work_left():
+        hand.turn()
+        spent.append(hand.broker.long_answers.units_spent)
+
+    (answer,) = client.answers()
+    assert isinstance(answer, AlterUserScramCredentialsResponse)
+    assert [(each.user, each.error_code) for each in answer.results] == [
+        *[(each.name, errors.RESOURCE_NOT_FOUND) for each in deletions],
+        *[(each.name, errors.UNSUPPORTED_SASL_MECHANISM) for each in upsertions],
+    ]
+    assert max(spent) <= 2 * LONG_ANSWER_UNITS_PER_TURN
+
+
 def test_no_transaction_is_listed_and_unknown_states_are_named_once(hand: BrokerByHand) -> None:
     request = ListTransactionsRequest(["Ongoing", "nope", "ongoing", "nope"], [])
 

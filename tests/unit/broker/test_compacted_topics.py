@@ -403,3 +403,30 @@ def test_a_clock_that_is_wrong_for_a_minute_takes_no_tombstone():
 
     assert before[0] == during[0] == 1
     assert kept(operator)[0] > 1
+
+
+# --- Topics that delayed records before.
+
+
+def test_what_waits_for_a_topic_that_becomes_compacted_comes_once_and_is_compacted() -> None:
+    operator = Operator(BrokerByHand(SETTINGS))
+    operator.create(ORDERS, delay_enable="true", delay_source="timestamp", segment_ms="1")
+    due_ms = 60_000
+    operator.produce(keyed((None, b"keyless"), (b"k0", b"delayed"), time=due_ms))
+    operator.set(TOPIC, ORDERS, delay_enable="false", cleanup_policy="compact")
+    write_twice(operator, 4)
+
+    pass_time(operator, due_ms)
+    came = [record.value for record in records_in(operator.fetch(4))]
+    write_twice(operator, 4, time=due_ms + 1_000)
+    make_compact(operator)
+    make_compact(operator)
+    left = kept(operator)
+    operator.hand.crash()
+    operator = Operator(operator.hand)
+    pass_time(operator, 10_000)
+
+    assert came == [b"keyless", b"delayed"]
+    # The newest segment is never compacted, so the last key still has two records.
+    assert left == [7, 8, 9]
+    assert kept(operator) == left

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.support.broker.broker_user import User, a_batch, produced, values_in
 
 from tarry.base import errors
@@ -100,6 +101,32 @@ def test_a_flush_that_cannot_begin_waits_without_spinning_and_loses_nothing() ->
     assert early == []
     assert [answer.error_code for answer in produced(user.answers()[0])] == [errors.NONE] * 3
     assert not any(one.log.is_dirty for one in hand.broker.topics.partitions())
+
+
+@pytest.mark.parametrize("first", [0, 2])
+def test_a_log_that_needs_a_directory_holds_back_no_other(first: int) -> None:
+    hand, user, disk = a_user_of_many(3)
+    produce_to_all(user, 3)
+    user.create("new")
+    disk.directories_max = 0
+    requests = [
+        user.produce_request(a_batch(b"b"), topic="new"),
+        user.produce_request(*[a_batch(b"a")] * 3, topic="many"),
+    ]
+    clients = [hand.connect(), hand.connect()]
+
+    for number in (0, 1) if first == 0 else (1, 0):
+        clients[number].send(api_keys.PRODUCE, VERSION, requests[number])
+    for _ in range(3):
+        hand.turn(*hand.disk.complete_flushes(), after_ms=400)
+    early = [len(each.answers()) for each in clients]
+    disk.directories_max = MANY
+    for _ in range(2):
+        hand.turn(*hand.disk.complete_flushes(), after_ms=400)
+
+    assert early == [0, 1]
+    (answer,) = clients[0].answers()
+    assert produced(answer)[0].error_code == errors.NONE
 
 
 def test_a_log_that_cannot_be_opened_is_refused_and_opened_when_others_are_flushed() -> None:

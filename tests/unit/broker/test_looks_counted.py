@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-from pathlib import Path
-
 import pytest
 from tests.support.broker.broker_user import User, a_batch
 
-import tarry
 from tarry.broker.delayed.produce import Produced
 from tarry.broker.reads import Fetch, FetchStatus
 from tarry.protocol import api_keys
@@ -94,17 +90,3 @@ def test_a_fetch_of_many_partitions_is_looked_at_once_when_records_come_to_all_t
     user.client.ask(api_keys.PRODUCE, 11, request)
 
     assert (waiting, len(tries), reader.answers()) == (1, 2, [])
-
-
-def test_the_leader_epoch_of_a_reader_is_checked_in_one_place() -> None:
-    source = Path(tarry.__file__).parent
-    callers = [
-        str(path.relative_to(source))
-        for path in sorted(source.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_bytes()))
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "epoch_error"
-    ]
-
-    assert callers == ["broker/reads.py"]

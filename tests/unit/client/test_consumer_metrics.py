@@ -61,6 +61,18 @@ def test_records_that_an_iteration_gives_back_are_counted_once() -> None:
     assert consumer.metrics().records == 10
 
 
+def test_a_commit_that_is_given_up_before_it_is_sent_counts_as_failed() -> None:
+    scene = GroupScene(auto_offset_reset="earliest")
+    scene.join()
+    core = scene.core
+    core.commit_async({T0: 1}, None, scene.cluster.now_ms)
+
+    core.committer.give_up([T0])
+
+    found = core.metrics(scene.cluster.now_ms)
+    assert (found.commits, found.commits_failed) == (0, 1)
+
+
 def test_rebalances_commits_and_ages_are_counted() -> None:
     scene = GroupScene(auto_offset_reset="earliest", heartbeat_ramp=False)
     scene.cluster.topics["t"].logs[0].add(b"0")

@@ -162,6 +162,26 @@ def test_what_was_lost_is_not_committed_before_the_user_heard_of_it() -> None:
     assert offsets_sent(scene) == []
 
 
+def test_a_commit_behind_one_of_which_nothing_is_left_is_not_kept_waiting() -> None:
+    scene = joined(enable_auto_commit=False)
+    other = ("t", 1)
+    owned = scene.core.membership.ownership.owned
+    owned.append(other)
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    refused = begin(scene, commit_of(3))
+    scene.cluster.run_until(lambda: len(offsets_sent(scene)) == 1)
+    behind = begin(scene, Commit({other: CommittedOffset(7)}))
+
+    # The partition goes while the first commit waits for its second attempt.
+    owned.remove(PLACE)
+    scene.cluster.run_until(lambda: refused.is_done)
+
+    assert isinstance(refused.error, CommitFailed)
+    assert offsets_sent(scene) == [3, 7]
+    scene.cluster.run_until(lambda: behind.is_done)
+    assert behind.error is None
+
+
 def test_a_commit_that_nobody_answers_ends_in_time() -> None:
     scene = joined(enable_auto_commit=False)
     scene.cluster.rule(api_keys.OFFSET_COMMIT, lambda cluster, seen: SILENCE)

@@ -1,4 +1,4 @@
-"""Records as a reader gets them, and the search for one by its time."""
+"""Records as a reader gets them, and the times of records."""
 
 from __future__ import annotations
 
@@ -8,10 +8,9 @@ import pytest
 
 from tarry.base.errors import CorruptData
 from tarry.records import batch as positions
-from tarry.records.batch import BatchHeader, with_log_append_time
+from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
-from tarry.records.record import decode_records, find_latest_record, find_record_from_time
-from tarry.wire.reader import window_of
+from tarry.records.record import RecordTimes, decode_records, open_records
 
 CODECS = range(5)
 SIZE_MAX = 1_000_000
@@ -22,6 +21,16 @@ def batch_with_times(codec: int, *timestamps: int) -> bytes:
     for timestamp in timestamps:
         builder.append(timestamp, None, b"v")
     return builder.build(codec, 100)
+
+
+def times_in(data: bytes) -> list[tuple[int, int]]:
+    """Time and offset of each record of a batch."""
+    header = BatchHeader(data, 0)
+    times = RecordTimes(open_records(data, 0, header, SIZE_MAX), header)
+    found = []
+    while times.advance():
+        found.append((times.timestamp, times.offset))
+    return found
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -133,58 +142,17 @@ def test_a_bomb_is_not_unfolded(codec):
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_the_first_record_at_a_time_or_later_is_found_out_of_order(codec):
-    data = batch_with_times(codec, 50, 30, 70, 60, 80)
+def test_times_are_read_in_the_order_of_the_records(codec):
+    data = batch_with_times(codec, 50, 30, 70)
 
-    found = [find_record_from_time(data, 0, time, 0, SIZE_MAX) for time in (0, 50, 51, 71, 81)]
-
-    assert [one and (one.timestamp, one.offset) for one in found] == [
-        (50, 100),
-        (50, 100),
-        (70, 102),
-        (80, 104),
-        None,
-    ]
+    assert times_in(data) == [(50, 100), (30, 101), (70, 102)]
 
 
-@pytest.mark.parametrize("codec", CODECS)
-def test_records_before_the_log_start_are_not_found(codec):
-    data = batch_with_times(codec, 50, 30, 70, 60, 80)
-
-    found = find_record_from_time(data, 0, 40, 103, SIZE_MAX)
-
-    assert (found.timestamp, found.offset) == (60, 103)
-
-
-@pytest.mark.parametrize("codec", CODECS)
-def test_the_latest_record_is_the_first_of_the_largest_time(codec):
-    data = batch_with_times(codec, 50, 80, 70, 80)
-
-    found = find_latest_record(data, 0, SIZE_MAX)
-
-    assert (found.timestamp, found.offset) == (80, 101)
-
-
-def test_with_log_append_time_all_records_have_the_batch_s_time():
-    data = batch_with_times(0, 50, 80)
-    data = with_log_append_time(window_of(data), BatchHeader(data, 0), 60).to_bytes()
-
-    found = find_record_from_time(data, 0, 60, 101, SIZE_MAX)
-    latest = find_latest_record(data, 0, SIZE_MAX)
-
-    assert (found.timestamp, found.offset) == (60, 101)
-    assert (latest.timestamp, latest.offset) == (60, 100)
-    assert find_record_from_time(data, 0, 61, 0, SIZE_MAX) is None
-    assert find_record_from_time(data, 0, 60, 102, SIZE_MAX) is None
-
-
-def test_a_search_through_broken_records_is_corrupt(three_records, reseal):
+def test_times_of_broken_records_are_corrupt(three_records, reseal):
     data = reseal(three_records, records=b"\x7f" * 40)
 
     with pytest.raises(CorruptData):
-        find_record_from_time(data, 0, 0, 0, SIZE_MAX)
-    with pytest.raises(CorruptData):
-        find_latest_record(data, 0, SIZE_MAX)
+        times_in(data)
 
 
 @pytest.mark.parametrize("codec", [0, 1])
@@ -194,13 +162,11 @@ def test_a_time_that_does_not_fit_64_bits_is_corrupt(codec, reseal):
     data = reseal(batch_with_times(codec, 50, 60), {positions.BASE_TIMESTAMP: late})
 
     with pytest.raises(CorruptData, match="64 bits"):
-        find_record_from_time(data, 0, 2**63 - 1, 101, SIZE_MAX)
-    with pytest.raises(CorruptData, match="64 bits"):
-        find_latest_record(data, 0, SIZE_MAX)
+        times_in(data)
 
 
 def test_an_offset_outside_its_batch_is_corrupt(reseal):
     data = reseal(batch_with_times(0, 50, 60), {positions.LAST_OFFSET_DELTA: bytes(4)})
 
     with pytest.raises(CorruptData, match="offset 101"):
-        find_latest_record(data, 0, SIZE_MAX)
+        times_in(data)

@@ -238,3 +238,20 @@ def test_the_last_descriptors_are_left_to_flushes(tmp_path: Path) -> None:
 
     flusher.close(5.0)
     assert len(opened) > 30
+
+
+def test_a_flush_that_is_refused_holds_no_directory_open(disk: OsDisk) -> None:
+    """The error's traceback refers to what was opened, for as long as the error is handled."""
+    names = [f"d{number}" for number in range(20)]
+    for name in names:
+        disk.make_directory(name)
+    before = open_descriptors()
+
+    with (
+        descriptors_no_more_than(before + 10),
+        pytest.raises(TooManyOpenFiles) as refused,
+    ):
+        disk.begin_flush([], names)
+
+    assert open_descriptors() == before
+    assert refused.value.__traceback__ is not None

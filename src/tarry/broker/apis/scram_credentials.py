@@ -5,16 +5,21 @@ No user has credentials.  Giving a user credentials is refused, since they would
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from tarry.base import errors
 from tarry.base.limits import USERS_PER_REQUEST_MAX
+from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import ELEMENTS_PER_STEP, ELEMENTS_PER_UNIT
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     AlterUserScramCredentialsResponse,
     AlterUserScramCredentialsResult,
+    ScramCredentialDeletion,
+    ScramCredentialUpsertion,
 )
 from tarry.protocol.messages.describe_user_scram_credentials import (
     DescribeUserScramCredentialsRequest,
@@ -58,19 +63,47 @@ def _described(name: str, count: int) -> DescribeUserScramCredentialsResult:
     )
 
 
-def alter(context: RequestContext, request: AlterUserScramCredentialsRequest) -> Message | None:
+def alter(
+    long_answers: LongAnswers, context: RequestContext, request: AlterUserScramCredentialsRequest
+) -> Message | None:
     """Refuse to set credentials, and find none to delete."""
-    results: dict[str, AlterUserScramCredentialsResult] = {}
-    for deletion in request.deletions[:USERS_PER_REQUEST_MAX]:
-        results[deletion.name] = AlterUserScramCredentialsResult(
-            user=deletion.name,
-            error_code=errors.RESOURCE_NOT_FOUND,
-            error_message="Attempt to delete a user credential that does not exist",
-        )
-    for upsertion in request.upsertions[:USERS_PER_REQUEST_MAX]:
-        results[upsertion.name] = AlterUserScramCredentialsResult(
-            user=upsertion.name,
-            error_code=errors.UNSUPPORTED_SASL_MECHANISM,
-            error_message=REFUSAL,
-        )
-    return AlterUserScramCredentialsResponse(results=list(results.values()))
+    answer = LongAnswer(context)
+    return long_answers.begin(answer, _results(answer, request))
+
+
+def _results(answer: LongAnswer, request: AlterUserScramCredentialsRequest) -> Iterator[int]:
+    """Answer once for each user; whoever is also given credentials is refused them."""
+    is_given: dict[str, bool] = {}
+    yield from _note(is_given, request.deletions, value=False)
+    yield from _note(is_given, request.upsertions, value=True)
+    answer.open(AlterUserScramCredentialsResponse())
+    for name, is_refused in is_given.items():
+        answer.add(_refused(name) if is_refused else _not_found(name))
+        yield 1
+
+
+def _note(
+    is_given: dict[str, bool],
+    alterations: Sequence[ScramCredentialDeletion | ScramCredentialUpsertion],
+    *,
+    value: bool,
+) -> Iterator[int]:
+    for start in range(0, len(alterations), ELEMENTS_PER_STEP):
+        share = alterations[start : start + ELEMENTS_PER_STEP]
+        for each in share:
+            is_given[each.name] = value
+        yield 1 + len(share) // ELEMENTS_PER_UNIT
+
+
+def _not_found(name: str) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(
+        user=name,
+        error_code=errors.RESOURCE_NOT_FOUND,
+        error_message="Attempt to delete a user credential that does not exist",
+    )
+
+
+def _refused(name: str) -> AlterUserScramCredentialsResult:
+    return AlterUserScramCredentialsResult(
+        user=name, error_code=errors.UNSUPPORTED_SASL_MECHANISM, error_message=REFUSAL
+    )

@@ -15,7 +15,6 @@ from tarry.broker.duties.calendar import CalendarWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Parts
-from tarry.broker.topics import Topics
 from tarry.log.logs import Logs
 from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
@@ -69,20 +68,6 @@ class DutyByCalendar(Duty):
             )
             return
         self._do_by_calendar()
-
-
-def delete_old_segments(turn: Turn, topics: Topics) -> None:
-    """Delete segments that the topics' settings no longer keep; followers leave this to the
-    leader.
-    """
-    for partition in topics.partitions():
-        partition.delete_old_segments(turn.now_wall_ms)
-
-
-def expire_producers(turn: Turn, topics: Topics) -> None:
-    """Forget the producers that have written nothing for `producer.id.expiration.ms`."""
-    for log in topics.logs():
-        log.producers.expire(turn.now_ms)
 
 
 class Counters:

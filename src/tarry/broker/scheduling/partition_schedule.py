@@ -80,8 +80,7 @@ class PartitionSchedule(ParkingDoor):
         self.reader = BodyReader(companion, opened)
         self._budget = budget
         self._instances = PartitionInstances(companion, turn, times)
-        self._quota = PendingQuota(total, self.partition.config)
-        self._quota.count(int(companion.log.size_bytes), is_estimated=True)
+        self._quota = PendingQuota(total, self.partition.config, companion.log)
         self._checkpoints = ScheduleCheckpoints(companion, turn, flushes, on_start_asked)
         self.snapshots = snapshots
         self._load: ScheduleLoad | None = None
@@ -116,7 +115,7 @@ class PartitionSchedule(ParkingDoor):
         self.state = None
         self._load = None
         self._early = []
-        self._quota.count(0)
+        self.count_waiting()
         self.reader.forget()
 
     # -- parking
@@ -183,11 +182,7 @@ class PartitionSchedule(ParkingDoor):
 
     def count_waiting(self) -> None:
         """Report the bytes that wait to the quota."""
-        state = self.state
-        if state is not None:
-            self._quota.count(state.waiting_bytes)
-        elif not self.is_ended:
-            self._quota.count(int(self.companion.log.size_bytes), is_estimated=True)
+        self._quota.count(self.state, is_given_up=self.is_ended or self._refusal != "")
 
     def on_refused(self, header: BatchHeader) -> None:
         self.counts.add_refused(header.record_count)
@@ -330,6 +325,8 @@ class PartitionSchedule(ParkingDoor):
             )
             # The bodies wait on the disk for a start that can read the log.
             self._early = []
+            self._load = None
+            self.count_waiting()
             raise
         state = load.state
         assert state is not None

@@ -3,7 +3,8 @@
 A batch that would exceed a limit is refused with the setting's name.  Near a limit batches are
 parked and their answers ask for a pause: the less room there is, the longer.  The bytes of an
 earlier life are not known before they are read: until then the size of the companion log stands for
-them, which is never less.  Hot.
+them, which is never less.  What cannot be read takes no room: nothing is parked beside it, and
+other partitions must not wait for a count that never ends.  Hot.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.base.settings import Settings
 from tarry.log.config import LogConfig
+from tarry.log.log import Log
 from tarry.records.batch import BatchCheck
 from tarry.schedule.bodies import released_bytes
 from tarry.schedule.notes import ScheduledNote
@@ -50,14 +52,27 @@ class PendingTotal:
 class PendingQuota:
     """Quota of one partition, and its share in that of the broker."""
 
-    def __init__(self, total: PendingTotal, config: LogConfig) -> None:
+    def __init__(self, total: PendingTotal, config: LogConfig, companion: Log) -> None:
         self._total = total
         self._config = config
+        self._companion = companion
         self._size = 0
         self._is_estimated = False
+        self.count(None)
 
-    def count(self, size: int, *, is_estimated: bool = False) -> None:
-        """Set the bytes that wait in the partition now."""
+    def count(self, state: ScheduleState | None, *, is_given_up: bool = False) -> None:
+        """Count the bytes that wait in the partition now; `state` is None until they are read.
+
+        `is_given_up`: this broker will not read them.
+        """
+        if state is not None:
+            self._set(state.waiting_bytes)
+        elif is_given_up:
+            self._set(0)
+        else:
+            self._set(int(self._companion.size_bytes), is_estimated=True)
+
+    def _set(self, size: int, *, is_estimated: bool = False) -> None:
         before = self._size if self._is_estimated else 0
         self._total.add(size - self._size, (size if is_estimated else 0) - before)
         self._size = size

@@ -47,7 +47,6 @@ class SentBatch:
         self.sends = 0
         self.outcome = UNKNOWN
         self.base_offset = -1
-        self.error_code = 0
         self.exchange: ObservedExchange | None = None
         # Due time by the broker's calendar; -1 if it is due at once, or by a setting of its topic.
         self.due_ms = -1
@@ -168,7 +167,6 @@ class FinalPartition:
         self.place = place
         self.log_start_offset = log_start_offset
         self.end_offset = end_offset
-        self.records: list[ReadRecord] = []
 
 
 class ReadRun:

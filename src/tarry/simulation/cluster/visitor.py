@@ -85,21 +85,24 @@ class ToldEnds:
         """Return the largest end that was told."""
         return max((each.offset for each in self._told.get((place, _LATEST), [])), default=0)
 
-    def is_less(
-        self, place: Place, asked: int, told: ToldEnd, sent_ms: int, *, is_promised: bool
-    ) -> ToldEnd | None:
+    def promise_start(self, place: Place, told: ToldEnd) -> None:
+        """Note the start that an answer to DeleteRecords promises."""
+        if not self._checker.was_unclean(place):
+            self._told.setdefault((place, _EARLIEST), []).append(told)
+
+    def is_less(self, place: Place, asked: int, told: ToldEnd, sent_ms: int) -> ToldEnd | None:
         """Note the answer to a query of `sent_ms`; return an earlier answer with a larger offset.
 
-        A start counts only if an answer to DeleteRecords promised it: a leader that dies before all
-        others have its start has promised nothing.
-        After an unclean election offsets begin again, and an earlier leader may still answer.
+        A start that is only told is not noted: a leader that dies before all others have its start
+        has promised nothing.  After an unclean election offsets begin again, and an earlier leader
+        may still answer.
         """
         if self._checker.was_unclean(place):
             return None
         before = self._told.setdefault((place, asked), [])
         known = [each for each in before if each.now_ms < sent_ms]
         self.compared += len(known) > 0
-        if asked == _LATEST or is_promised:
+        if asked == _LATEST:
             before.append(told)
         for each in known:
             if each.offset > told.offset and (
@@ -166,7 +169,7 @@ class Visitor(RunClient):
     ) -> None:
         told = ToldEnd(self.context.clock.now_ms, self.name, epoch, offset)
         place = (topic.topic_id, index)
-        more = self._told.is_less(place, asked, told, sent_ms, is_promised=sent_ms == 0)
+        more = self._told.is_less(place, asked, told, sent_ms)
         if more is not None:
             what = "end" if asked == _LATEST else "start"
             self.context.history.violate(
@@ -192,7 +195,8 @@ class Visitor(RunClient):
         if answer.error_code == errors.NONE:
             if not self._checker.was_unclean(place):
                 self._checker.note_deletion(place, answer.low_watermark)
-            self._compare(topic, place[1], _EARLIEST, -1, answer.low_watermark, 0)
+            told = ToldEnd(self.context.clock.now_ms, self.name, -1, answer.low_watermark)
+            self._told.promise_start(place, told)
         elif answer.error_code != errors.OFFSET_OUT_OF_RANGE:
             self._check_error(f"a deletion of {topic.name}-{place[1]}", answer.error_code)
 

@@ -324,7 +324,6 @@ class SimulatedProducer(SimulatedClient):
         elif code != errors.OUT_OF_ORDER_SEQUENCE_NUMBER and not _is_expected(lane.topic, code):
             history.violate(f"a produce to {place_name(sent.place)} got {error_name(code)}")
             sent.outcome = REFUSED
-            sent.error_code = code
             lane.in_flight.remove(outgoing)
             return
         self._try_again(outgoing, code)

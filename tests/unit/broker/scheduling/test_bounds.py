@@ -184,10 +184,8 @@ def test_so_many_changes_are_settled_in_one_turn():
     assert [outcome_of(each) for each in results] == ["unknown"] * count
 
 
-def test_a_start_takes_a_share_of_what_waits_in_each_turn():
-    user = ScheduleUser()
-    count = 5 * TAKEN_BODIES
-    user.park_all(*[(b"%d" % n, 10_000 + n, f"id-{n}") for n in range(count)])
+def turns_of_a_start(user: ScheduleUser) -> int:
+    """Crash and start the broker; return how many turns it takes to read what waits."""
     user.hand.crash()
     user.client = user.hand.connect()
     schedule = user.hand.broker.scheduling.get(
@@ -198,6 +196,14 @@ def test_a_start_takes_a_share_of_what_waits_in_each_turn():
     while schedule.state is None:
         user.hand.turn()
         turns += 1
+    return turns
+
+
+def test_a_start_takes_a_share_of_what_waits_in_each_turn():
+    user = ScheduleUser()
+    count = 5 * TAKEN_BODIES
+    user.park_all(*[(b"%d" % n, 10_000 + n, f"id-{n}") for n in range(count)])
+    turns = turns_of_a_start(user)
     user.pass_time(10_000 + count)
 
     assert turns > count // TAKEN_BODIES
@@ -213,16 +219,7 @@ def test_a_start_reads_many_small_segments_in_one_turn():
     for number in range(count):
         user.park(b"." * 500, 10_000 + number)
     segments = len(companion.log.segments)
-    user.hand.crash()
-    user.client = user.hand.connect()
-    schedule = user.hand.broker.scheduling.get(
-        user.hand.broker.topics[ORDERS].partitions[0].leadership
-    )
-    assert schedule is not None
-    turns = 0
-    while schedule.state is None:
-        user.hand.turn()
-        turns += 1
+    turns = turns_of_a_start(user)
     user.pass_time(10_000 + count)
     user.pass_time(1)
 

@@ -10,6 +10,7 @@ from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
 from tarry.protocol.messages.produce import ProduceResponse
+from tarry.records.batch import LENGTH
 from tarry.simulation.by_hand import BrokerByHand
 
 LARGE = b"." * 1_000
@@ -129,6 +130,33 @@ def test_the_quota_of_a_broker_is_that_of_all_its_partitions():
     assert answer.error_message is not None
     assert "delay.pending.total.max.bytes is 5000" in answer.error_message
     assert freed.error_code == errors.NONE
+
+
+def test_a_partition_that_cannot_be_read_takes_no_room_from_others():
+    user = User(BrokerByHand({"delay.pending.total.max.bytes": QUOTA}))
+    user.create(ORDERS, delay_enable="true", delay_source="header")
+    user.create("others", delay_enable="true", delay_source="header")
+    soon: list[tuple[str, bytes | None]] = [("x-deliver-after", b"1s")]
+    user.produce(a_batch(b"soon", headers=(soon,)))
+    for _ in range(3):
+        user.produce(in_an_hour())
+    user.hand.turn(after_ms=1_000)
+    user.hand.settle()
+    user.hand.stop()
+    user.hand.disk.flip_bit("orders-0/00000000000000000000.log", LENGTH + 2)
+    user.hand.start()
+    user.client = user.hand.connect()
+    user.hand.settle()
+
+    refused = user.produce(in_an_hour())
+    codes = []
+    for _ in range(5):
+        codes.append(user.produce(in_an_hour(), topic="others").error_code)
+        user.hand.turn(after_ms=1_000)
+        user.hand.settle()
+
+    assert refused.error_code == errors.KAFKA_STORAGE_ERROR
+    assert codes == [errors.NONE] * 4 + [errors.POLICY_VIOLATION]
 
 
 def test_near_the_quota_answers_ask_for_a_pause_and_the_connection_has_one():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
+from tests.support.recovery import has_found_nothing
 
 from tarry.base.errors import StorageError
 from tarry.log.index.epoch_index import EPOCH_FILE
@@ -41,7 +42,7 @@ def test_a_new_log_is_empty(world):
     assert (log.log_start_offset, log.log_end_offset, log.flushed_offset) == (0, 0, 0)
     assert log.end_position().offset == 0
     assert world.disk.paths("orders-0") == []
-    assert log.recovery_report.is_quiet
+    assert has_found_nothing(log)
 
 
 def test_an_empty_log_is_empty_again(world):

@@ -210,6 +210,14 @@ class ProducerBatch:
             child.base_sequence = (self.base_sequence + start) & 0x7FFF_FFFF
         return child
 
+    def offset_at(self, place: int) -> int:
+        """Return the offset of the record at a place of this batch; -1 if it is not known."""
+        return self.base_offset + place if self.base_offset >= 0 else OFFSET_UNKNOWN
+
+    def s_offset_at(self, place: int) -> int:
+        """Return the number that names the record at a place while it is parked, or -1."""
+        return self.s_offset + place if self.s_offset >= 0 else OFFSET_UNKNOWN
+
     def locate(self, place: int) -> tuple[ProducerBatch, int]:
         """Return the batch that a record is in now, and its place there."""
         batch = self
@@ -343,13 +351,13 @@ class RecordReceipt:
         """Offset of the record; -1 if it is not known yet, with acks=0, for a duplicate, and for a
         record that is scheduled."""
         batch, place = self._batch.locate(self._place)
-        return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
+        return batch.offset_at(place)
 
     @property
     def s_offset(self) -> int:
         """Number that names the record in its partition while it is parked; -1 if it was not."""
         batch, place = self._batch.locate(self._place)
-        return batch.s_offset + place if batch.s_offset >= 0 else OFFSET_UNKNOWN
+        return batch.s_offset_at(place)
 
 
 # A callback and its receipt.  Type Any: each face has its own class of receipts.

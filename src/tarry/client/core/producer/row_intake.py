@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tarry.client.core.producer.accumulator import Accumulator
-from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
+from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 from tarry.client.core.topic import Topic
@@ -70,13 +70,13 @@ class SentRows:
     def offset(self) -> int:
         """Offset of the first row; -1 while it is not known, and with acks=0."""
         batch, first, _ = next(self.parts())
-        return batch.base_offset + first if batch.base_offset >= 0 else OFFSET_UNKNOWN
+        return batch.offset_at(first)
 
     @property
     def s_offset(self) -> int:
         """Number that names the first row while it is parked; -1 if it was not."""
         batch, first, _ = next(self.parts())
-        return batch.s_offset + first if batch.s_offset >= 0 else OFFSET_UNKNOWN
+        return batch.s_offset_at(first)
 
 
 def _parts(batch: ProducerBatch, first: int, last: int) -> Iterator[tuple[ProducerBatch, int, int]]:

@@ -103,6 +103,7 @@ class Committer:
                 if len(commit.gone) == len(commit.offsets) and not is_sent:
                     del commits[commit]
                     commit.end(_given_up(commit.gone))
+                    self._count(commit)
 
     def work(self, now_ms: int) -> None:
         """Send the waiting commits."""
@@ -144,6 +145,8 @@ class Committer:
                 offsets.pop(place, None)
         if not offsets:
             self._end_under_way(None)
+            # The commits behind these ones are sent now: another turn may come late.
+            self.work(now_ms)
             return
         self._is_in_flight = True
         exchange = _OffsetCommit(self, self.membership.identity(), offsets, self._timeout_ms)
