@@ -8,7 +8,7 @@ time, gets another place when that has come, and is listed there again.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -82,7 +82,7 @@ def _steps(
 ) -> Iterator[int]:
     answer.open(ListScheduledRecordsResponse())
     fault = _fault(request)
-    for asked in request.partitions:
+    for asked in _once(request.partitions):
         found = find_schedule(topics, scheduling, request.topic_name, asked.partition_index)
         if fault:
             found = FoundSchedule(errors.INVALID_REQUEST, fault)
@@ -103,6 +103,14 @@ def _steps(
     counts = None if hosted is None else scheduling.counts_of(hosted.topic_id)
     if counts is not None:
         answer.end_with(ListScheduledRecordsResponse(counts=_counted(counts)))
+
+
+def _once(partitions: list[ListScheduledPartition]) -> Iterable[ListScheduledPartition]:
+    """Return the places that are asked for; one that is named again is listed once."""
+    return {
+        (each.partition_index, each.after_due_ms, each.after_s_offset, each.s_offset): each
+        for each in partitions
+    }.values()
 
 
 def _fault(request: ListScheduledRecordsRequest) -> str:
