@@ -20,10 +20,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from tests.support.broker_process import BrokerProcess
@@ -340,17 +341,19 @@ def groups_by_port(port: int, count: int) -> dict[int, list[str]]:
 
 
 @contextmanager
-def serving(directory: Path, count: int) -> Iterator[list[BrokerProcess]]:
+def serving(
+    directory: Path, count: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[list[BrokerProcess]]:
     """Brokers that serve: one that is alone, or a cluster of three."""
     if count == 1:
         broker = BrokerProcess(directory)
-        broker.start(SETTINGS)
+        broker.start({**SETTINGS, **settings})
         try:
             yield [broker]
         finally:
             broker.close()
         return
-    with BrokerCluster(directory, SETTINGS) as cluster:
+    with BrokerCluster(directory, {**SETTINGS, **settings}) as cluster:
         yield list(cluster.brokers.values())
 
 
