@@ -8,7 +8,7 @@ time, gets another place when that has come, and is listed there again.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterator
 from itertools import pairwise
 from typing import Final
 
@@ -20,6 +20,7 @@ from tarry.base.limits import (
     SCHEDULE_PAGE_ENTRIES_MAX,
 )
 from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import once_by
 from tarry.broker.request import RequestContext
 from tarry.broker.scheduling.finding import FoundSchedule, find_schedule
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
@@ -82,7 +83,7 @@ def _steps(
 ) -> Iterator[int]:
     answer.open(ListScheduledRecordsResponse())
     fault = _fault(request)
-    for asked in _once(request.partitions):
+    for asked in once_by(request.partitions, _place):
         found = find_schedule(topics, scheduling, request.topic_name, asked.partition_index)
         if fault:
             found = FoundSchedule(errors.INVALID_REQUEST, fault)
@@ -105,12 +106,9 @@ def _steps(
         answer.end_with(ListScheduledRecordsResponse(counts=_counted(counts)))
 
 
-def _once(partitions: list[ListScheduledPartition]) -> Iterable[ListScheduledPartition]:
-    """Return the places that are asked for; one that is named again is listed once."""
-    return {
-        (each.partition_index, each.after_due_ms, each.after_s_offset, each.s_offset): each
-        for each in partitions
-    }.values()
+def _place(asked: ListScheduledPartition) -> tuple[int, int, int, int]:
+    """Return what a request names: a partition, and where its page begins or which entry it has."""
+    return (asked.partition_index, asked.after_due_ms, asked.after_s_offset, asked.s_offset)
 
 
 def _fault(request: ListScheduledRecordsRequest) -> str:
