@@ -6,8 +6,7 @@ its time.  Fields of sound answers are set to what their types allow, and bytes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from types import GetSetDescriptorType
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -16,6 +15,7 @@ from tests.support.client.group_member import GroupScene
 from tests.support.client.hand_face import perform
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 from tests.support.client.scripted_groups import GroupCluster
+from tests.support.message_fields import slots_of
 
 from tarry.client.core.admin.calls import NewTopic
 from tarry.client.core.admin.configs import SET, ConfigChange
@@ -44,25 +44,6 @@ Attack = tuple[int, int, int]
 attacks = st.lists(
     st.tuples(st.integers(0, 11), st.integers(0, 60), st.integers(0, 20)), min_size=1, max_size=6
 )
-
-
-def fields_of(message: Any) -> list[str]:
-    if hasattr(message, "__dict__"):
-        return list(vars(message))
-    # Compiled.
-    return [
-        name for name, one in vars(type(message)).items() if isinstance(one, GetSetDescriptorType)
-    ]
-
-
-def slots_of(message: Any) -> Iterator[tuple[Any, str]]:
-    """Yield every field of a message and of what it holds, each as its owner and name."""
-    for name in fields_of(message):
-        yield message, name
-        value = getattr(message, name)
-        for one in value if isinstance(value, list) else [value]:
-            if type(one).__module__.startswith("tarry.protocol"):
-                yield from slots_of(one)
 
 
 def other_value(value: Any, choice: int) -> Any:

@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any, Final, NamedTuple
 
 from tarry.base.limits import REQUEST_ELEMENTS_MAX
-from tarry.protocol.message import Message
+from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.schema.notation import ApiSchema, Field, Struct, load_all
 
 SCHEMAS: Final = {api.key: api for api in load_all()}
@@ -51,16 +51,19 @@ class Largest(NamedTuple):
 
 
 def largest_requests(
-    key: int, version: int, count: int = REQUEST_ELEMENTS_MAX
+    key: int, version: int, count: int = REQUEST_ELEMENTS_MAX, topic_id: bytes = ZERO_UUID
 ) -> Iterator[Largest]:
-    """Make the largest requests of this version."""
-    api = SCHEMAS[key]
-    for path in _paths(api, api.request, version, ()):
+    """Make the largest requests of this version.
+
+    `topic_id` is the id of the topic `orders`, for the versions that name topics by their ids.
+    """
+    maker = _Maker(SCHEMAS[key], version, topic_id)
+    for path in _paths(maker.api, maker.api.request, version, ()):
         label = ".".join(item.name for item in path)
-        yield Largest(f"{label} alike", _made(api, version, path, count, is_varied=False))
-        yield Largest(f"{label} different", _made(api, version, path, count, is_varied=True))
+        yield Largest(f"{label} alike", maker.made(path, count, is_varied=False))
+        yield Largest(f"{label} different", maker.made(path, count, is_varied=True))
         if len(path) > 1:
-            yield Largest(f"{label} spread", _spread(api, version, path, count))
+            yield Largest(f"{label} spread", maker.spread(path, count))
 
 
 def _paths(
@@ -75,56 +78,67 @@ def _paths(
             yield from _paths(api, api.structs[item.type_name], version, (*before, item))
 
 
-def _made(
-    api: ApiSchema, version: int, path: tuple[Field, ...], count: int, *, is_varied: bool
-) -> Message:
-    left = count - (len(path) - 1)
-    elements = _elements(api, version, path[-1], left, is_varied=is_varied)
-    return _around(api, version, path, elements)
+class _Maker:
+    """Makes the requests of one version of an API."""
 
+    def __init__(self, api: ApiSchema, version: int, topic_id: bytes) -> None:
+        self.api = api
+        self._version = version
+        self._topic_id = topic_id
 
-def _spread(api: ApiSchema, version: int, path: tuple[Field, ...], count: int) -> Message:
-    """Make many of the array around the last, each with one element."""
-    outer, inner = path[-2], path[-1]
-    many = (count - (len(path) - 2)) // 2
-    elements = _elements(api, version, outer, many, is_varied=True)
-    for each in elements:
-        setattr(each, inner.name, _elements(api, version, inner, 1, is_varied=False))
-    return _around(api, version, path[:-1], elements)
+    def made(self, path: tuple[Field, ...], count: int, *, is_varied: bool) -> Message:
+        left = count - (len(path) - 1)
+        return self._around(path, self._elements(path[-1], left, is_varied=is_varied))
 
+    def spread(self, path: tuple[Field, ...], count: int) -> Message:
+        """Make many of the array around the last, each with one element."""
+        outer, inner = path[-2], path[-1]
+        many = (count - (len(path) - 2)) // 2
+        elements = self._elements(outer, many, is_varied=True)
+        for each in elements:
+            setattr(each, inner.name, self._elements(inner, 1, is_varied=False))
+        return self._around(path[:-1], elements)
 
-def _around(api: ApiSchema, version: int, path: tuple[Field, ...], elements: list[Any]) -> Message:
-    for outer, inner in zip(path[-2::-1], path[:0:-1], strict=False):
-        around = _element(api, version, outer, -1)
-        setattr(around, inner.name, elements)
-        elements = [around]
-    request = _struct(api, version, api.request)
-    setattr(request, path[0].name, elements)
-    assert isinstance(request, Message)
-    return request
+    def _around(self, path: tuple[Field, ...], elements: list[Any]) -> Message:
+        for outer, inner in zip(path[-2::-1], path[:0:-1], strict=False):
+            around = self._element(outer, -1)
+            setattr(around, inner.name, elements)
+            elements = [around]
+        request = self._struct(self.api.request)
+        setattr(request, path[0].name, elements)
+        assert isinstance(request, Message)
+        return request
 
+    def _elements(self, item: Field, count: int, *, is_varied: bool) -> list[Any]:
+        if is_varied:
+            return [self._element(item, number) for number in range(count)]
+        return [self._element(item, 0)] * count
 
-def _elements(
-    api: ApiSchema, version: int, item: Field, count: int, *, is_varied: bool
-) -> list[Any]:
-    if is_varied:
-        return [_element(api, version, item, number) for number in range(count)]
-    return [_element(api, version, item, 0)] * count
-
-
-def _element(api: ApiSchema, version: int, item: Field, number: int) -> Any:
-    """Make an element; one of a number below 0 has the values of the table alone."""
-    if not item.is_struct:
-        return _varied(item, number)
-    struct = api.structs[item.type_name]
-    made = _struct(api, version, struct)
-    if number < 0:
+    def _element(self, item: Field, number: int) -> Any:
+        """Make an element; one of a number below 0 has the values of the table alone."""
+        if not item.is_struct:
+            return _varied(item, number)
+        struct = self.api.structs[item.type_name]
+        made = self._struct(struct)
+        if number < 0:
+            return made
+        for each in struct.fields:
+            if self._version in each.versions and each.type_name in _VARIED and not each.is_array:
+                setattr(made, each.name, _varied(each, number))
+                break
         return made
-    for each in struct.fields:
-        if version in each.versions and each.type_name in _VARIED and not each.is_array:
-            setattr(made, each.name, _varied(each, number))
-            break
-    return made
+
+    def _struct(self, struct: Struct) -> Any:
+        module = import_module(f"tarry.protocol.messages.{self.api.snake_name}")
+        made = getattr(module, struct.name)()
+        for item in struct.fields:
+            if self._version not in item.versions or item.is_array:
+                continue
+            if item.name == "topic_id":
+                made.topic_id = self._topic_id
+            elif item.name in VALUES and item.type_name in ("string", "i8", "i16", "i32", "i64"):
+                setattr(made, item.name, VALUES[item.name])
+        return made
 
 
 def _varied(item: Field, number: int) -> Any:
@@ -135,14 +149,3 @@ def _varied(item: Field, number: int) -> Any:
     if item.type_name == "i8":
         return number % 100
     return number
-
-
-def _struct(api: ApiSchema, version: int, struct: Struct) -> Any:
-    module = import_module(f"tarry.protocol.messages.{api.snake_name}")
-    made = getattr(module, struct.name)()
-    for item in struct.fields:
-        if version not in item.versions or item.is_array:
-            continue
-        if item.name in VALUES and item.type_name in ("string", "i8", "i16", "i32", "i64"):
-            setattr(made, item.name, VALUES[item.name])
-    return made

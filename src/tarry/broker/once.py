@@ -22,6 +22,14 @@ def once(names: Iterable[K]) -> list[K]:
     return list(dict.fromkeys(names))
 
 
+def once_by(elements: Iterable[P], key_of: Callable[[P], Hashable]) -> list[P]:
+    """Return the elements without those whose key has come before."""
+    first: dict[Hashable, P] = {}
+    for each in elements:
+        first.setdefault(key_of(each), each)
+    return list(first.values())
+
+
 def once_each(
     topics: Iterable[tuple[K, list[P]]],
     index_of: Callable[[P], Index],

@@ -1,7 +1,7 @@
 """A Kafka for tests: brokers in the test's own process, in another one, or in simulated time.
 
-The pytest plugin (`pip install tarry[testing]`) has a fixture for each; the classes can be used
-without it:
+The pytest plugin (`make dist`, then `pip install --find-links dist 'tarry[testing]'`) has a fixture
+for each; the classes can be used without it:
 
     from tarry.testing import Tarry
 

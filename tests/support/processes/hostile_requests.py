@@ -20,10 +20,11 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from tests.support.broker_process import BrokerProcess
@@ -89,6 +90,10 @@ class Wire:
         self.send(key, version, request)
         return self.receive()
 
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
 
 class Member:
     """Member of a group.  `sent_s` is when it last sent a heartbeat, or joined."""
@@ -139,6 +144,7 @@ class Members(threading.Thread):
                 time.sleep(HEARTBEAT_EVERY_S)
         self.asked.put(None)
         self.receiver.join()
+        self.wire.close()
 
     def join_all(self) -> None:
         told_s = time.monotonic()
@@ -210,6 +216,7 @@ class Honest(threading.Thread):
             self.worst_cpu_s = max(self.worst_cpu_s, loop_cpu_s(self.pid) - cpu_s)
             self.worst_kib = max(self.worst_kib, resident_kib(self.pid))
             time.sleep(0.002)
+        self.wire.close()
 
 
 def say(line: str) -> None:
@@ -228,11 +235,15 @@ def resident_kib(pid: int) -> int:
     raise AssertionError("no VmRSS")
 
 
-def of_the_finding() -> list[tuple[str, int, int, Message]]:
+# Label, API key, version and request.
+Frame = tuple[str, int, int, Message]
+
+
+def of_the_finding(groups: int = MEMBERS) -> list[Frame]:
     """Make the frames that stopped a broker, as many of their elements as a request may have."""
     many = REQUEST_ELEMENTS_MAX
     again = [OffsetFetchRequestGroup(group_id="group-1", topics=None)] * many
-    known = [f"group-{number % MEMBERS}" for number in range(many)]
+    known = [f"group-{number % groups}" for number in range(many)]
     return [
         ("2 MB of empty keys", api_keys.FIND_COORDINATOR, 4,
          FindCoordinatorRequest(coordinator_keys=[""] * 2_000_000)),
@@ -242,7 +253,7 @@ def of_the_finding() -> list[tuple[str, int, int, Message]]:
         ("empty names", api_keys.DESCRIBE_GROUPS, 5, DescribeGroupsRequest([""] * many)),
         ("one group 20,000 times", api_keys.DESCRIBE_GROUPS, 5,
          DescribeGroupsRequest(["group-1"] * 20_000)),
-        ("2,000 groups again and again", api_keys.DESCRIBE_GROUPS, 5,
+        ("all groups again and again", api_keys.DESCRIBE_GROUPS, 5,
          DescribeGroupsRequest(known)),
     ]  # fmt: skip
 
@@ -290,6 +301,7 @@ def measure(
     hostile.socket.sendall(frame)
     answer = hostile.receive()
     took_s = time.perf_counter() - start_s
+    hostile.close()
     time.sleep(0.05)
     for each in watchers:
         each.is_over = True
@@ -310,10 +322,10 @@ def measure(
     return row
 
 
-def groups_by_port(port: int) -> dict[int, list[str]]:
+def groups_by_port(port: int, count: int) -> dict[int, list[str]]:
     """Groups of the members by the port of their coordinator."""
     wire = Wire(port)
-    names = [f"group-{number}" for number in range(MEMBERS)]
+    names = [f"group-{number}" for number in range(count)]
     for _ in tries():
         reader = Reader(
             wire.ask(api_keys.FIND_COORDINATOR, 4, FindCoordinatorRequest("", 0, names)), 5
@@ -321,6 +333,7 @@ def groups_by_port(port: int) -> dict[int, list[str]]:
         found = decode_find_coordinator_response(reader, 4).coordinators
         if found and all(each.error_code == 0 for each in found):
             break
+    wire.close()
     by_port: dict[int, list[str]] = {}
     for each in found:
         by_port.setdefault(each.port, []).append(each.key)
@@ -328,22 +341,59 @@ def groups_by_port(port: int) -> dict[int, list[str]]:
 
 
 @contextmanager
-def serving(directory: Path, count: int) -> Iterator[list[BrokerProcess]]:
+def serving(
+    directory: Path, count: int, settings: Mapping[str, str] = MappingProxyType({})
+) -> Iterator[list[BrokerProcess]]:
     """Brokers that serve: one that is alone, or a cluster of three."""
     if count == 1:
         broker = BrokerProcess(directory)
-        broker.start(SETTINGS)
+        broker.start({**SETTINGS, **settings})
         try:
             yield [broker]
         finally:
             broker.close()
         return
-    with BrokerCluster(directory, SETTINGS) as cluster:
+    with BrokerCluster(directory, {**SETTINGS, **settings}) as cluster:
         yield list(cluster.brokers.values())
 
 
-def frames(only: list[str]) -> Iterator[tuple[str, int, int, Message]]:
-    """Label, API key, version and request of each frame."""
+class Outcome(NamedTuple):
+    """What was measured, and what became of the others."""
+
+    rows: list[Row]
+    # Refused members by their error code, and the longest time between two heartbeats of a member.
+    refused: Counter[int]
+    pause_s: float
+    # Brokers that counted as dead to their cluster.
+    lost_lives: int
+
+
+def beside_members(brokers: list[BrokerProcess], count: int, frames: Iterable[Frame]) -> Outcome:
+    """Send each frame to the first broker, beside so many members and an honest client of each."""
+    wire = Wire(brokers[0].port)
+    orders = CreatableTopic(name="orders", num_partitions=2, replication_factor=len(brokers))
+    wire.ask(api_keys.CREATE_TOPICS, 7, CreateTopicsRequest([orders], timeout_ms=30_000))
+    wire.close()
+    members = [Members(port, groups) for port, groups in groups_by_port(wire.port, count).items()]
+    for each in members:
+        each.start()
+    for each in members:
+        assert each.have_joined.wait(PATIENCE_S)
+    say(HEAD)
+    rows = [measure(brokers, *frame) for frame in frames]
+    for each in members:
+        each.is_over = True
+        each.join()
+    return Outcome(
+        rows,
+        sum((each.refused for each in members), Counter[int]()),
+        max(each.pause_s_max for each in members),
+        sum(broker.log().count(LOST_LIFE) for broker in brokers),
+    )
+
+
+def frames(only: list[str]) -> Iterator[Frame]:
+    """Make the frames of the finding and the largest requests, or those of some APIs."""
     if not only:
         yield from of_the_finding()
     for key, api in APIS.items():
@@ -361,36 +411,21 @@ def main() -> None:
         tempfile.TemporaryDirectory() as directory,
         serving(Path(directory), asked.brokers) as brokers,
     ):
-        wire = Wire(brokers[0].port)
-        orders = CreatableTopic(name="orders", num_partitions=2, replication_factor=asked.brokers)
-        wire.ask(api_keys.CREATE_TOPICS, 7, CreateTopicsRequest([orders], timeout_ms=30_000))
-        members = [Members(port, groups) for port, groups in groups_by_port(wire.port).items()]
-        for each in members:
-            each.start()
-        for each in members:
-            assert each.have_joined.wait(PATIENCE_S)
-        say(HEAD)
-        rows = [measure(brokers, *frame) for frame in frames(asked.apis)]
-        for each in members:
-            each.is_over = True
-            each.join()
-        above = [row for row in rows if row.is_above()]
+        outcome = beside_members(brokers, MEMBERS, frames(asked.apis))
+        above = [row for row in outcome.rows if row.is_above()]
         say(
-            f"{len(rows) - len(above)} of {len(rows)} frames take at most {CPU_MS_MAX} ms of CPU "
-            f"in a turn and {MIB_MAX} MiB"
+            f"{len(outcome.rows) - len(above)} of {len(outcome.rows)} frames take at most "
+            f"{CPU_MS_MAX} ms of CPU in a turn and {MIB_MAX} MiB"
         )
         for row in above:
             say(f"above: {row.api} {row.label}: {row.cpu_ms:.0f} ms, {row.mib:.0f} MiB")
-        refused = sum((each.refused for each in members), Counter[int]())
-        pause_s = max(each.pause_s_max for each in members)
         say(
-            f"{refused.total()} of {MEMBERS} members were refused, by error code: {dict(refused)}; "
-            f"each sent a heartbeat every {pause_s:.1f} s or sooner, its session is "
-            f"{SESSION_MS / 1000:.0f} s"
+            f"{outcome.refused.total()} of {MEMBERS} members were refused, by error code: "
+            f"{dict(outcome.refused)}; each sent a heartbeat every {outcome.pause_s:.1f} s or "
+            f"sooner, its session is {SESSION_MS / 1000:.0f} s"
         )
         if len(brokers) > 1:
-            lost = sum(broker.log().count(LOST_LIFE) for broker in brokers)
-            say(f"{lost} lives of {len(brokers)} brokers were lost")
+            say(f"{outcome.lost_lives} lives of {len(brokers)} brokers were lost")
 
 
 if __name__ == "__main__":

@@ -55,7 +55,8 @@ def test_the_largest_requests_are_handled_in_bounded_turns(
     key: int, version: int, count: int
 ) -> None:
     hand = a_broker()
-    for label, request in largest_requests(key, version, count):
+    topic_id = hand.broker.topics["orders"].topic_id
+    for label, request in largest_requests(key, version, count, topic_id):
         client, other = hand.connect(), hand.connect()
         client.send(key, version, request)
         for _ in range(2_000):

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+from tests.support.largest_requests import largest_requests
+from tests.support.message_fields import slots_of
+
 from tarry.base import errors
+from tarry.broker.delayed.long_answers import LONG_REQUEST_ELEMENTS
 from tarry.protocol import api_keys
+from tarry.protocol.api_keys import APIS
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
-from tarry.protocol.messages.fetch import FetchRequest
+from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
+from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tarry.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tarry.simulation.by_hand import BrokerByHand
 from tarry.wire.compression import ZSTD
@@ -73,3 +80,69 @@ def test_few_records_are_opened_in_one_turn_and_the_rest_in_the_next(
     assert first_turn < 5 * 2_000
     assert log.log_end_offset == 5 * 2_000
     assert len(client.answers()) == 5
+
+
+@pytest.mark.parametrize("count", [1_000, 3_000], ids=["at once", "in steps"])
+@pytest.mark.parametrize("version", [12, 18], ids=["by name", "by id"])
+def test_a_partition_of_a_topic_that_is_not_there_is_refused_once(
+    hand: BrokerByHand, fetch: Callable[..., FetchRequest], version: int, count: int
+) -> None:
+    request = fetch(0, "nowhere")
+    request.topics[0].topic_id = b"\x07" * 16
+    request.topics[0].partitions *= count
+    request.topics *= 3
+
+    answer = hand.connect().ask(api_keys.FETCH, version, request)
+
+    assert isinstance(answer, FetchResponse)
+    (topic,) = answer.responses
+    assert len(topic.partitions) == 1
+
+
+# --- Every API.
+
+# Of these each element is answered in its place, as by Kafka: it has no name, or is refused.
+ANSWERED_IN_THEIR_PLACES = (
+    "CreateAcls creations",
+    "DeleteAcls filters",
+    "AlterClientQuotas entries",
+    "AlterClientQuotas entries.entity",
+    "ChangeScheduledRecords topics",
+    "ChangeScheduledRecords topics.partitions",
+    "ChangeScheduledRecords topics.partitions.changes",
+    "Produce topic_data",
+    "Produce topic_data.partition_data",
+)
+REPEATED = [
+    pytest.param(key, count, id=f"{APIS[key].name}-{count}")
+    for key in BrokerByHand().broker.routes
+    for count in (1_000, LONG_REQUEST_ELEMENTS + 1_000)
+]
+# A topic has some fifty settings, and so many APIs there are.
+ROWS_MAX = 100
+
+
+def rows_in(message: object) -> int:
+    """Return the number of elements of all arrays in a message."""
+    values = (getattr(owner, name) for owner, name in slots_of(message))
+    return sum(len(each) for each in values if isinstance(each, list))
+
+
+@pytest.mark.parametrize(("key", "count"), REPEATED)
+def test_what_an_array_names_again_and_again_is_answered_once(
+    hand: BrokerByHand, key: int, count: int
+) -> None:
+    api = APIS[key].name
+    version = hand.broker.routes[key].version_max
+    topic_id = hand.broker.topics["orders"].topic_id
+    hand.connect().ask(api_keys.FIND_COORDINATOR, 0, FindCoordinatorRequest(key="g"))
+    rows = {}
+    for label, request in largest_requests(key, version, count, topic_id):
+        client = hand.connect()
+        if label.endswith(" alike"):
+            client.send(key, version, request)
+            hand.settle()
+            rows[label.removesuffix(" alike")] = sum(rows_in(each) for each in client.answers())
+
+    many = {f"{api} {name}" for name, found in rows.items() if found > ROWS_MAX}
+    assert many == {each for each in ANSWERED_IN_THEIR_PLACES if each.split(" ")[0] == api}

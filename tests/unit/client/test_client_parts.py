@@ -131,6 +131,28 @@ def test_idempotence_gives_way_to_acks_unless_it_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize(
+    ("given", "needed"),
+    [
+        ({"acks": "1"}, "acks=all"),
+        (
+            {"max.in.flight.requests.per.connection": 6},
+            "max.in.flight.requests.per.connection <= 5",
+        ),
+    ],
+)
+def test_a_producer_that_is_not_idempotent_unasked_says_so_once(
+    given: dict[str, Any], needed: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO", "tarry.client")
+
+    ProducerSettings(given)
+    ProducerSettings({**given, "enable.idempotence": False})
+
+    (line,) = caplog.messages
+    assert line.startswith(f"a Producer is not idempotent, since that needs {needed}: ")
+
+
+@pytest.mark.parametrize(
     ("text", "wanted"),
     [(5, 5), ("1500", 1_500), ("1500ms", 1_500), ("30s", 30_000), ("2h", 7_200_000), ("x", None)],
 )

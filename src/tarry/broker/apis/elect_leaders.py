@@ -8,6 +8,7 @@ from tarry.base import errors
 from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.row_changes_asked import ask_for_rows
+from tarry.broker.once import once
 from tarry.broker.request import RequestContext
 from tarry.cluster.decisions.elections import PREFERRED, UNCLEAN, ElectionWish
 from tarry.cluster.state.state import ClusterState
@@ -42,9 +43,7 @@ def handle(
         places = _everything(changes.store.view)
     else:
         # A partition that is named twice is answered once.
-        places = list(
-            dict.fromkeys((each.topic, index) for each in asked for index in each.partitions)
-        )
+        places = once((each.topic, index) for each in asked for index in each.partitions)
     is_unclean = election == UNCLEAN
     wishes = [ElectionWish(*place, changes.settings, is_unclean=is_unclean) for place in places]
 

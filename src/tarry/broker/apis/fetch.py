@@ -69,7 +69,7 @@ class FetchHandler:
         asked = AskedPartitions(self.topics, context.api_version, request)
         for index, asked_topic in enumerate(request.topics):
             asked.resolve(index, asked_topic.partitions)
-        fetch = Fetch(context, asked.topics, self.limits(context, request), self.fetches.hints)
+        fetch = Fetch(context, asked.found(), self.limits(context, request), self.fetches.hints)
         if request.max_wait_ms <= 0 or fetch.is_enough():
             return fetch.read()
         keys = fetch.keys()
@@ -123,12 +123,17 @@ class AskedPartitions:
         else:
             hosted = self._known.readable(topic.topic)
             unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
-        is_virtual = isinstance(hosted, ScheduledTopic)
         seen = self._seen
+        if hosted is None:
+            # No topic has a question mark in its name.
+            name = "?" + (topic.topic_id.hex() if self._is_by_id else topic.topic)
+            for asked in partitions:
+                if (name, asked.partition) not in seen:
+                    seen[name, asked.partition] = None
+                    topic.statuses.append(FetchStatus(None, asked, unknown))
+            return
+        is_virtual = isinstance(hosted, ScheduledTopic)
         for asked in partitions:
-            if hosted is None:
-                topic.statuses.append(FetchStatus(None, asked, unknown))
-                continue
             partition = hosted.partition(asked.partition)
             gone_code = hosted.missing_code(asked.partition) if partition is None else unknown
             key = (hosted.name, asked.partition) if partition is None else partition.watch_key
@@ -142,3 +147,12 @@ class AskedPartitions:
                 topic.statuses.append(ScheduledFetchStatus(partition, asked, gone_code))
             else:
                 topic.statuses.append(FetchStatus(partition, asked, gone_code))
+
+    def found(self) -> list[FetchTopic]:
+        """Return the topics with the partitions that were looked up.
+
+        A topic that is named again without another partition is left out.
+        """
+        if len(self.topics) == 1:
+            return self.topics
+        return [topic for topic in self.topics if topic.statuses]

@@ -70,13 +70,13 @@ class LargeFetch(FetchInShares):
         """Look up all partitions, then answer or wait."""
         request = self._request
         asked = AskedPartitions(self._handler.topics, self.context.api_version, request)
-        self._topics = asked.topics
         for index, topic in enumerate(request.topics):
             partitions = topic.partitions
             for start in range(0, len(partitions), SHARE_PARTITIONS):
                 share = partitions[start : start + SHARE_PARTITIONS]
                 asked.resolve(index, share)
                 yield 1 + len(share) // LOOKUPS_PER_UNIT
+        self._topics = asked.found()
         if request.max_wait_ms > 0 and not (yield from self._has_vain_zstd()):
             yield from self._watch()
             if self._is_watched:

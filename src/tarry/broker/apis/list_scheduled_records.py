@@ -20,6 +20,7 @@ from tarry.base.limits import (
     SCHEDULE_PAGE_ENTRIES_MAX,
 )
 from tarry.broker.delayed.long_answers import LongAnswer, LongAnswers
+from tarry.broker.once import once_by
 from tarry.broker.request import RequestContext
 from tarry.broker.scheduling.finding import FoundSchedule, find_schedule
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
@@ -82,7 +83,7 @@ def _steps(
 ) -> Iterator[int]:
     answer.open(ListScheduledRecordsResponse())
     fault = _fault(request)
-    for asked in request.partitions:
+    for asked in once_by(request.partitions, _place):
         found = find_schedule(topics, scheduling, request.topic_name, asked.partition_index)
         if fault:
             found = FoundSchedule(errors.INVALID_REQUEST, fault)
@@ -103,6 +104,11 @@ def _steps(
     counts = None if hosted is None else scheduling.counts_of(hosted.topic_id)
     if counts is not None:
         answer.end_with(ListScheduledRecordsResponse(counts=_counted(counts)))
+
+
+def _place(asked: ListScheduledPartition) -> tuple[int, int, int, int]:
+    """Return what a request names: a partition, and where its page begins or which entry it has."""
+    return (asked.partition_index, asked.after_due_ms, asked.after_s_offset, asked.s_offset)
 
 
 def _fault(request: ListScheduledRecordsRequest) -> str:

@@ -2,7 +2,8 @@
 
     from tarry.client.arrow import ArrowConsumer, ArrowProducer, scan
 
-pyarrow is loaded when it is first needed; `pip install "tarry[arrow]"` installs it.
+pyarrow is loaded when it is first needed; `make dist`, then `pip install --find-links dist
+"tarry[arrow]"` installs it.
 """
 
 from __future__ import annotations

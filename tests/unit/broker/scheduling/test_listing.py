@@ -8,7 +8,12 @@ from tests.support.broker.schedule_user import ScheduleUser
 
 from tarry.base import errors
 from tarry.base.limits import SCHEDULE_BUCKETS_MAX
-from tarry.protocol.messages.list_scheduled_records import ListScheduledPartition
+from tarry.protocol import api_keys
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledPartition,
+    ListScheduledRecordsRequest,
+    ListScheduledRecordsResponse,
+)
 from tarry.records import decode_records
 from tarry.simulation.by_hand import START_WALL_MS
 from tarry.wire.reader import Window
@@ -35,6 +40,20 @@ def test_what_waits_is_listed_in_the_order_of_due_times(user: ScheduleUser, ends
     assert told.size == sum(each.size for each in told.scheduled)
     assert told.furthest_due_ms == START_WALL_MS + 3_000
     assert not told.has_more
+
+
+def test_a_page_that_is_asked_for_again_is_listed_once(user: ScheduleUser):
+    user.park_all((b"a", 1_000, ""), (b"b", 2_000, ""))
+    second = ListScheduledPartition(
+        0, START_WALL_MS + 1_000, user.list(FIRST).scheduled[0].s_offset
+    )
+    request = ListScheduledRecordsRequest(ORDERS, partitions=[FIRST, second] * 1_000)
+
+    answer = user.client.ask(api_keys.LIST_SCHEDULED_RECORDS, 0, request)
+
+    assert isinstance(answer, ListScheduledRecordsResponse)
+    listed = [[each.due_ms - START_WALL_MS for each in one.scheduled] for one in answer.partitions]
+    assert listed == [[1_000, 2_000], [2_000]]
 
 
 def test_what_is_released_is_listed_no_more(user: ScheduleUser):
