@@ -234,7 +234,7 @@ def _cancel(
     appended = schedule.append_note(CancelledNote(body.s_offset, due_ms=noted_due_ms(body)))
     if appended.error_code == errors.NONE:
         state.cancel(body.s_offset, appended.required_offset - 1)
-        schedule.counts.add_cancelled(body.record_count)
+        schedule.uncounted.add(appended.required_offset - 1, cancelled=body.record_count)
     status.decide(CANCELLED, body.s_offset)
     _rest_on_append(schedule, appended, status)
 
