@@ -87,7 +87,7 @@ class TopicCounts:
 
 
 class UncountedWrites:
-    """What one partition has parked and cancelled in this turn: it counts once it is written."""
+    """Counts of what one partition has parked and cancelled in this turn, until it is written."""
 
     def __init__(self, counts: TopicCounts) -> None:
         self._counts = counts
