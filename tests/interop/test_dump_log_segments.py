@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.support.broker.broker_user import a_batch
+from tests.support.broker.schedule_user import ScheduleUser, move
 from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, java_command
 from tests.support.patience import PATIENCE_S
 
@@ -19,7 +21,7 @@ from tarry.cli.log_dump import dump_command
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.records.builder import BatchBuilder
+from tarry.records.builder import BatchBuilder, Headers
 from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"
@@ -65,11 +67,13 @@ def fill(log: Log, chance: random.Random, count: int) -> None:
     log.write()
 
 
-def exported(disk: SimulatedDisk, target: Path, suffix: str) -> list[Path]:
+def exported(
+    disk: SimulatedDisk, target: Path, suffix: str, directory: str = DIRECTORY
+) -> list[Path]:
     """The log's files with this suffix, written out for Java."""
-    target.mkdir(exist_ok=True)
+    target.mkdir(exist_ok=True, parents=True)
     files = []
-    for path in disk.paths(DIRECTORY):
+    for path in disk.paths(directory):
         name = path.rpartition("/")[2]
         (target / name).write_bytes(disk.open(path).read(0, 1 << 30))
         if name.endswith(suffix):
@@ -203,3 +207,51 @@ def test_our_dump_of_indexes_shows_what_kafkas_shows(directory):
         sorted((key, str(value)) for key, value in one.items() if key not in ("kind", "file"))
         for one in own
     ]
+
+
+@pytest.fixture(scope="module")
+def scheduled() -> SimulatedDisk:
+    """Released records of every kind, some that wait, and notes of every kind."""
+    user = ScheduleUser(compression_type="gzip")
+    user.produce(a_batch(b"direct"))
+    user.park(b"whole", 1_000)
+    user.park_all((b"first", 1_000, "one"), (b"second", 2_000, "two"), (b"waits", 9_000_000, ""))
+    heads: Headers = [("x-sched-cron", b"* * * * *"), ("x-sched-id", b"cron")]
+    user.produce(a_batch(b"again", headers=(heads,)))
+    user.park(b"cancelled", 3_000, "three")
+    user.park(b"replaced", 3_000, "four")
+    user.park(b"newer", 4_000, "four")
+    user.park(b"moved", 3_000, "five")
+    user.cancel("three")
+    user.change(move("five", 5_000))
+    for _ in range(140):
+        user.pass_time(1_000)
+    user.hand.stop()
+    return user.hand.disk
+
+
+def test_released_records_are_ordinary_records(scheduled: SimulatedDisk, tmp_path: Path):
+    files = exported(scheduled, tmp_path / DIRECTORY, ".log")
+    indexes = exported(scheduled, tmp_path / DIRECTORY, "index")
+
+    output = dump(files, "--deep-iteration", "--print-data-log")
+    dump(indexes, "--index-sanity-check")
+    dump(indexes, "--verify-index-only")
+
+    values = re.findall(r"payload: (\w+)", output)
+    assert values[:7] == ["direct", "whole", "first", "second", "newer", "moved", "again"]
+    assert set(values[7:]) == {"again"}
+    assert "isControl: true" not in output
+    assert set(re.findall(r"producerId: (\S+)", output)) == {"-1"}
+
+
+def test_the_log_of_what_waits_is_a_log(scheduled: SimulatedDisk, tmp_path: Path):
+    name = f"{DIRECTORY}.schedule"
+    files = exported(scheduled, tmp_path / name, ".log", name)
+    indexes = exported(scheduled, tmp_path / name, "index", name)
+
+    output = dump(files, "--deep-iteration", "--print-data-log")
+    dump(indexes, "--index-sanity-check")
+
+    assert "payload: waits" in output
+    assert output.count("isControl: true") >= 10

@@ -57,12 +57,23 @@ def objects_of(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]
 def record_of_json(text: bytes, where: str) -> InputRecord:
     """Read an object as a record, with its place; `where` names the line in what is raised."""
     try:
-        return _record(_object(text))
+        return _record(object_of_json(text))
     except ValueError as error:
         raise BadInput(f"{where}: {error}") from None
 
 
-def _object(text: bytes) -> dict[str, Any]:
+def record_of_object(
+    found: dict[str, Any], where: str, fields_taken: tuple[str, ...]
+) -> InputRecord:
+    """Return the record of a decoded object, from which `fields_taken` were taken out before."""
+    try:
+        return _record(found, fields_taken)
+    except ValueError as error:
+        raise BadInput(f"{where}: {error}") from None
+
+
+def object_of_json(text: bytes) -> dict[str, Any]:
+    """Decode one object; `ValueError` with a sentence if it is none."""
     try:
         found = msgspec.json.decode(text)
     except msgspec.DecodeError as error:
@@ -81,11 +92,12 @@ def _object(text: bytes) -> dict[str, Any]:
 EXAMPLE: Final = '{"key": "k", "value": "v"}'
 
 
-def _record(found: dict[str, Any]) -> InputRecord:
+def _record(found: dict[str, Any], fields_taken: tuple[str, ...] = ()) -> InputRecord:
     for name in found:
         if name not in KNOWN:
-            near = nearest(name, KNOWN)
-            hint = f"did you mean {near}?" if near else f"the fields are {', '.join(OURS)}"
+            near = nearest(name, (*fields_taken, *KNOWN))
+            fields = ", ".join((*fields_taken, *OURS))
+            hint = f"did you mean {near}?" if near else f"the fields are {fields}"
             raise ValueError(f"unknown field {name!r}; {hint}")
     named = [name for name in ("value", "value_base64", "payload") if name in found]
     if not named:

@@ -28,7 +28,7 @@ from tarry.cli.schedule_changes import (
 )
 from tarry.cli.schedule_histogram import histogram_command
 from tarry.cli.schedule_load import load_command
-from tarry.cli.schedule_times import id_text, range_options, sums_text
+from tarry.cli.schedule_times import id_text, range_options, sums_text, tell_flaws
 from tarry.cli.tables import print_json_line, print_table, printable, strong
 from tarry.cli.units import PARTITION_MAX, Count
 
@@ -140,8 +140,10 @@ def list_command(
                     print_json_line(_fields(entry))
             elif page.entries:
                 _print_entries(page.entries)
-    if page is not None and not as_json:
-        click.echo(_summary(topic, page, told), err=True)
+    if page is not None:
+        tell_flaws(page.totals)
+        if not as_json:
+            click.echo(_summary(topic, page, told), err=True)
 
 
 def _pages(ask: Callable[[Any, int], SchedulePage], limit: int | None) -> Iterator[SchedulePage]:

@@ -8,7 +8,7 @@ import click
 
 from tarry.cli.formats import ISO, time_text
 from tarry.cli.running import Cluster, cluster_options, json_option, quietly
-from tarry.cli.schedule_times import range_options, sums_text
+from tarry.cli.schedule_times import range_options, sums_text, tell_flaws
 from tarry.cli.tables import print_json, printable, room_columns
 from tarry.cli.units import size_text
 
@@ -68,6 +68,7 @@ def histogram_command(
     """Draw how many records of TOPIC come when."""
     with cluster.admin() as admin:
         totals = _totals(admin, topic, due_from, due_until, count, cluster.timeout)
+    tell_flaws(totals)
     if as_json:
         print_json([_fields(bucket) for bucket in totals.buckets])
         return

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import IO, Any, Final, NamedTuple
 
-import msgspec
-
 from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
 from tarry.base.schedule_headers import (
     DELIVER_AFTER,
@@ -23,12 +21,15 @@ from tarry.base.schedule_headers import (
 from tarry.cli.input import BadInput, InputRecord, read_pieces
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.records_csv import BYTES, Header, header_of, record_of_row, rows_of
-from tarry.cli.records_json import objects_of, record_of_json
+from tarry.cli.records_json import object_of_json, objects_of, record_of_object
 
 DUE: Final = "due"
 ID: Final = "id"
 
 _OURS: Final = (DELIVER_AT, DELIVER_AFTER, SCHEDULE_ID, SCHEDULE_CANCEL)
+
+# No time has more characters.
+_DUE_CHARS_MAX: Final = 64
 
 # Milliseconds since 1970 up to the year 10000, as the broker takes them.
 DUE_MS_MAX: Final = 253_402_300_799_999
@@ -89,19 +90,14 @@ def _numbered(stream: IO[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 def _of_object(number: int, text: bytes, now_wall_ms: int) -> LoadedLine:
-    try:
-        found = msgspec.json.decode(text)
-    except msgspec.DecodeError as error:
-        raise ValueError(f"not valid JSON: {error}") from None
-    if not isinstance(found, dict):
-        raise ValueError("not an object of JSON")
+    found = object_of_json(text)
     due = found.pop(DUE, None)
     schedule_id = found.pop(ID, None)
     if isinstance(due, bool) or not isinstance(due, str | int):
         raise ValueError(f"{DUE} is missing: milliseconds since 1970, a time, or +10m")
     if schedule_id is not None and not isinstance(schedule_id, str):
         raise ValueError(f"{ID} is no text; put it in quotes")
-    record = record_of_json(msgspec.json.encode(found), _where(number))
+    record = record_of_object(found, _where(number), (DUE, ID))
     return _loaded(number, record, str(due), schedule_id, now_wall_ms)
 
 
@@ -131,6 +127,10 @@ def _of_row(
 def _loaded(
     number: int, record: InputRecord, due: str, schedule_id: str | None, now_wall_ms: int
 ) -> LoadedLine:
+    if len(due) > _DUE_CHARS_MAX:
+        raise ValueError(
+            f"{DUE}: invalid time of {len(due):,} characters: {due[:_DUE_CHARS_MAX]!r}…"
+        )
     try:
         due_ms = parse_time_ms(due, now_wall_ms)
     except BadPlace as error:

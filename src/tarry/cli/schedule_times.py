@@ -11,7 +11,7 @@ import click
 
 from tarry.cli.formats import ISO, time_text
 from tarry.cli.places import BadPlace, parse_time_ms
-from tarry.cli.tables import count_of
+from tarry.cli.tables import count_of, printable
 from tarry.cli.units import size_text
 
 if TYPE_CHECKING:
@@ -56,3 +56,9 @@ def sums_text(totals: ScheduleTotals) -> str:
         f"{entries}, {count_of(totals.record_count, 'record')}, {size_text(totals.size)}; the last "
         f"one is due {time_text(totals.furthest_due_ms, ISO)}"
     )
+
+
+def tell_flaws(totals: ScheduleTotals) -> None:
+    """Report damaged logs of scheduled records on stderr: what they hide is not in the sums."""
+    for flaw in totals.flaws:
+        click.echo(f"tarry: {printable(flaw)}", err=True)

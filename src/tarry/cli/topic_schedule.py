@@ -26,9 +26,11 @@ class TopicSchedule:
         totals = self.totals
         if totals is None:
             return [f"what waits is not known: {self.problem}"]
-        lines = [f"waiting: {sums_text(totals)}" if totals.entry_count else "nothing waits"]
+        nothing = "as far as is known, nothing waits" if totals.flaws else "nothing waits"
+        lines = [f"waiting: {sums_text(totals)}" if totals.entry_count else nothing]
         if totals.damaged_count:
             lines.append(f"damaged and never released: {totals.damaged_count:,} entries")
+        lines += totals.flaws
         counts = totals.counts
         if counts is None:
             return lines
@@ -51,6 +53,7 @@ class TopicSchedule:
             "records": totals.record_count,
             "bytes": totals.size,
             "damaged": totals.damaged_count,
+            "flaws": list(totals.flaws),
             "furthest_due_ms": totals.furthest_due_ms if totals.furthest_due_ms >= 0 else None,
             "counts": None if totals.counts is None else _counts_json(totals.counts),
         }

@@ -16,6 +16,9 @@ from tarry.base.wait_buckets import bucket_of
 # Buckets of `wait_buckets`; the last one begins at 24 days and counts all longer latenesses.
 LATENESS_BUCKETS: Final = 64
 
+# Lateness from which on the broker's log reports a record.
+LATE_MS: Final = 5_000
+
 
 class TopicCounts:
     """Counts of one topic since `since_ms`, by the calendar: records, not batches."""
@@ -35,6 +38,10 @@ class TopicCounts:
         self.longest_late_ms: i64 = 0
         # Longest lateness since the last call of `take_longest_ms`.
         self._longest_ms: i64 = 0
+        # Records that came late by `LATE_MS` or more since the last call of `take_late`, and the
+        # longest lateness of them.
+        self.late: i64 = 0
+        self._late_longest_ms: i64 = 0
 
     def add_parked(self, record_count: i64) -> None:
         """Count records that a producer has parked."""
@@ -56,6 +63,16 @@ class TopicCounts:
         self.lateness[min(bucket_of(late_ms), LATENESS_BUCKETS - 1)] += record_count
         self.longest_late_ms = max(self.longest_late_ms, late_ms)
         self._longest_ms = max(self._longest_ms, late_ms)
+        if late_ms >= LATE_MS:
+            self.late += record_count
+            self._late_longest_ms = max(self._late_longest_ms, late_ms)
+
+    def take_late(self) -> tuple[int, int]:
+        """Return the number of late records since the last call, and their longest lateness."""
+        taken = int(self.late), int(self._late_longest_ms)
+        self.late = 0
+        self._late_longest_ms = 0
+        return taken
 
     def take_longest_ms(self) -> int:
         """Return the longest lateness of a record since the last call, in ms."""
@@ -67,3 +84,24 @@ class TopicCounts:
     def total(self) -> int:
         """Sum of all counts, which grows with each of them."""
         return self.parked + self.released + self.cancelled + self.refused
+
+
+class UncountedWrites:
+    """Counts of what one partition has parked and cancelled in this turn, until it is written."""
+
+    def __init__(self, counts: TopicCounts) -> None:
+        self._counts = counts
+        # An s-offset that the turn's write has to keep, records parked, records cancelled.
+        self._writes: list[tuple[int, int, int]] = []
+
+    def add(self, s_offset: int, *, parked: int = 0, cancelled: int = 0) -> None:
+        """Note records that count if the turn's write keeps `s_offset`."""
+        self._writes.append((s_offset, parked, cancelled))
+
+    def settle(self, s_end: int) -> None:
+        """Count what lies below `s_end`, the end of what was written, and forget the rest."""
+        for s_offset, parked, cancelled in self._writes:
+            if s_offset < s_end:
+                self._counts.add_parked(parked)
+                self._counts.add_cancelled(cancelled)
+        self._writes.clear()

@@ -113,7 +113,11 @@ def test_a_row_is_a_record_and_an_empty_id_is_none() -> None:
             '{"due": 5, "value": "v", "headers": [{"name": "x-sched-cron", "value": "@daily"}]}',
             "the header x-sched-cron cannot stand beside the field due",
         ),
-        ("[1]", "not an object"),
+        ('{"due": 5, "value": "v", "every": 1}', "the fields are due, id, value"),
+        ('{"dua": 5, "due": 5, "value": "v"}', "did you mean due?"),
+        ("[1]", "write an object"),
+        ('{"due": 5, "value": ' + "[" * 100_000 + "]" * 100_000 + "}", "nested too deeply"),
+        ('{"due": "' + "9" * 100_000 + '", "value": "v"}', "due: invalid time"),
         ("{", "not valid JSON"),
     ],
 )
@@ -124,6 +128,7 @@ def test_a_bad_line_is_named_and_the_next_one_is_read(text: str, reason: str) ->
     assert lines[1].record is None
     assert lines[1].number == 2
     assert reason in lines[1].reason
+    assert len(lines[1].reason) < 400
     assert [line.record is not None for line in lines[2:]] == ([] if text == "{" else [True])
 
 

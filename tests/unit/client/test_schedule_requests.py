@@ -190,6 +190,16 @@ def test_an_error_of_a_partition_is_raised(cluster: ScheduleCluster, admin: Admi
         admin.scheduled("t", partitions=[0])
 
 
+def test_a_damaged_log_is_told_beside_what_is_known(cluster: ScheduleCluster, admin: Admin) -> None:
+    known = ScheduledPartition(0, error_message="t-0.schedule is damaged", entry_count=3)
+    cluster.rule(LIST, lambda _, seen: ListScheduledRecordsResponse(partitions=[known]))
+
+    totals = admin.schedule_totals("t", partitions=[0])
+
+    assert totals.entry_count == 3
+    assert totals.flaws == ("t-0.schedule is damaged",)
+
+
 def test_a_schedule_that_is_being_read_is_asked_again(
     cluster: ScheduleCluster, admin: Admin
 ) -> None:

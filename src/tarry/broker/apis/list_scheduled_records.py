@@ -94,6 +94,7 @@ def _steps(
             answer.add(told)
             yield 1
             continue
+        told.error_message = _flaw(found.schedule)
         yield from _sum_up(told, found.state, request)
         answer.open(told)
         yield 1
@@ -123,6 +124,17 @@ def _fault(request: ListScheduledRecordsRequest) -> str:
     if any(left >= right for left, right in pairwise(edges)):
         return "the edges of buckets do not ascend"
     return ""
+
+
+def _flaw(schedule: PartitionSchedule) -> str | None:
+    """Return a sentence about the entries that a damaged log hides; None if it is sound."""
+    log = schedule.companion.log
+    if log.flaw_offset < 0:
+        return None
+    return (
+        f"{schedule.companion.name} is damaged at offset {log.flaw_offset}: what was parked behind "
+        "it is not known, waits until the disk is mended, and nothing more is parked"
+    )
 
 
 def _sum_up(

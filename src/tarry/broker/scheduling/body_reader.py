@@ -24,7 +24,7 @@ from tarry.records.batch import (
 )
 from tarry.records.numbering import numbered
 from tarry.schedule.entries import NO_POSITION
-from tarry.schedule.opened import OpenedBody
+from tarry.schedule.opened import OpenedBody, open_body
 from tarry.schedule.pending import WHOLE, Body
 from tarry.schedule.recurring.bodies import RecurringBody
 
@@ -53,6 +53,8 @@ class BodyReader:
         self.damaged_batches: dict[int, None] = {}
         self._companion = companion
         self._opened = opened
+        # Position in its segment of the batch that was read last; -1 if it was not at its hint.
+        self._batch_position: i64 = -1
         # Number of damaged batches that were reported in the broker's log.
         self._told = 0
 
@@ -107,7 +109,38 @@ class BodyReader:
 
     def _opened_batch(self, body: Body) -> OpenedBody:
         opened = self._opened.get(self._companion, body.batch_offset)
+        if opened is None:
+            opened = self._read_pieces(body)
         return self._open(body) if opened is None else opened
+
+    def _read_pieces(self, body: Body) -> OpenedBody | None:
+        """Read the pieces of a batch that have the records of `body`; None if the batch has no
+        outline, or something else lies there now."""
+        companion = self._companion
+        offset = body.batch_offset
+        outline = self._opened.outline(companion, offset)
+        if outline is None:
+            return None
+        log = companion.log
+        end = companion.readable_end(CONSUMER)
+        opened: OpenedBody | None = None
+        start, stop = outline.range_of(body.place, body.record_count)
+        if (
+            stop > start
+            and log.log_start_offset < offset < end.offset
+            and not log.has_flaw_before(offset)
+        ):
+            segment = log.segment_order.holding(offset - 1)
+            if outline.file_position + stop <= limit_of(segment, end):
+                segment.files.used(segment)
+                position = int(outline.file_position + start)
+                data = segment.file().read(position, int(stop - start))
+                self.bytes_read += len(data)
+                if len(data) == stop - start:
+                    opened = outline.opened(data, body.place)
+        if opened is None:
+            self._opened.drop_outline(companion, offset)
+        return opened
 
     def tell_damaged(self, error: CorruptData) -> None:
         """Report a damaged batch that is due in the broker's log; only the first ones are named."""
@@ -134,7 +167,8 @@ class BodyReader:
         offset = body.batch_offset
         try:
             data = self._read_at_hint(body, _WHOLE_BATCH)
-            opened = OpenedBody(data or self._read_batch(offset, _WHOLE_BATCH))
+            position = self._batch_position
+            opened = open_body(data or self._read_batch(offset, _WHOLE_BATCH), position)
             if opened.base_offset != offset:
                 raise CorruptData(f"another batch lies at offset {offset}")
         except CorruptData:
@@ -150,6 +184,7 @@ class BodyReader:
         """
         log = self._companion.log
         offset = body.batch_offset
+        self._batch_position = -1
         if body.position == NO_POSITION or log.has_flaw_before(offset):
             return b""
         end = self._companion.readable_end(CONSUMER)
@@ -189,6 +224,7 @@ class BodyReader:
                 int(position + note_size), int(batch_end - note_size)
             )
         self.bytes_read += len(data)
+        self._batch_position = position + note_size
         return data[note_size:batch_end]
 
     def _look_behind(self, offset: int) -> None:

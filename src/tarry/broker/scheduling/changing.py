@@ -51,6 +51,10 @@ _NOT_MOVED: Final = (
     "a recurring record comes at the times of its x-sched-cron and is not moved: cancel it, or "
     "replace it by another one with its x-sched-id"
 )
+_TOO_FAR_BEHIND: Final = (
+    f"only the first {SCHEDULE_PLACES_MAX:,} records of a batch can be changed alone, and the "
+    "record lies behind them"
+)
 
 
 class ChangeStatus:
@@ -159,9 +163,12 @@ def _refusal(
         if place < 0:
             return errors.INVALID_REQUEST, "a record alone is named by its s-offset and its batch's"
         if place >= SCHEDULE_PLACES_MAX:
-            return errors.INVALID_REQUEST, _not_alone(place + 1)
+            return errors.INVALID_REQUEST, _TOO_FAR_BEHIND
     if not NO_DUE_MS <= change.due_ms <= DUE_MS_MAX:
-        return errors.INVALID_TIMESTAMP, f"{change.due_ms} does not lie before the year 10000"
+        return (
+            errors.INVALID_TIMESTAMP,
+            f"{change.due_ms} is no due time: write milliseconds since 1970, before the year 10000",
+        )
     partition = schedule.partition
     delay_max_ms = partition.config.delay_max_ms
     if change.due_ms - now_wall_ms > delay_max_ms:
@@ -234,7 +241,7 @@ def _cancel(
     appended = schedule.append_note(CancelledNote(body.s_offset, due_ms=noted_due_ms(body)))
     if appended.error_code == errors.NONE:
         state.cancel(body.s_offset, appended.required_offset - 1)
-        schedule.counts.add_cancelled(body.record_count)
+        schedule.uncounted.add(appended.required_offset - 1, cancelled=body.record_count)
     status.decide(CANCELLED, body.s_offset)
     _rest_on_append(schedule, appended, status)
 

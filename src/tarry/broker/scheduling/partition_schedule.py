@@ -15,12 +15,7 @@ from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.body_reader import BodyReader
 from tarry.broker.scheduling.checkpoints import ScheduleCheckpoints
-from tarry.broker.scheduling.header_wishes import (
-    HeaderWishes,
-    IdWishes,
-    RecordWishes,
-    refuse_early,
-)
+from tarry.broker.scheduling.header_wishes import HeaderWishes, IdWishes, RecordWishes, refuse_early
 from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
@@ -33,7 +28,7 @@ from tarry.partition.leadership import BatchWishes, ParkingDoor
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.records.batch import BatchCheck, BatchHeader, decode_batch_header
 from tarry.schedule.bodies import bodies_of
-from tarry.schedule.counts import TopicCounts
+from tarry.schedule.counts import TopicCounts, UncountedWrites
 from tarry.schedule.due import NOT_DELAYED, due_ms
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, ScheduleNote
 from tarry.schedule.pending import NEVER, Body
@@ -74,6 +69,7 @@ class PartitionSchedule(ParkingDoor):
         self.partition = companion.leadership.records
         self.companion = companion
         self.counts = counts
+        self.uncounted = UncountedWrites(counts)
         self._turn = turn
         self._flushes = flushes
         self._changed = changed
@@ -188,9 +184,8 @@ class PartitionSchedule(ParkingDoor):
         self.counts.add_refused(header.record_count)
 
     def on_parked(self, header: BatchHeader, s_offset: int) -> None:
-        self.counts.add_parked(header.record_count)
-        if self.state is not None:
-            self.counts.add_cancelled(self.state.records_at(self._note.cancelled))
+        gone = 0 if self.state is None else self.state.records_at(self._note.cancelled)
+        self.uncounted.add(s_offset, parked=int(header.record_count), cancelled=gone)
         self._take_parked(header, s_offset)
 
     def _take_parked(self, header: BatchHeader, s_offset: int) -> None:
@@ -357,6 +352,7 @@ class PartitionSchedule(ParkingDoor):
         while early and early[-1].s_offset >= s_end:
             early.pop()
         self._checkpoints.rollback(s_end)
+        self.uncounted.settle(s_end)
         state = self.state
         if state is None:
             return True

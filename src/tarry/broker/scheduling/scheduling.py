@@ -22,6 +22,7 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
+from tarry.broker.scheduling.late_releases import LateReleases
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.quota import PendingTotal
@@ -92,6 +93,7 @@ class Scheduling(Part):
         self._schedules: dict[Leadership, PartitionSchedule] = {}
         # Counts by topic id, since this broker started.
         self._counts: dict[bytes, TopicCounts] = {}
+        self._late = LateReleases(turn)
         # Schedules that are being loaded, one after the other.
         self._loading: dict[PartitionSchedule, None] = {}
         # Schedules in which a body was parked or released in this turn.
@@ -224,6 +226,8 @@ class Scheduling(Part):
         queue = self._queue
         if queue and queue[0][0] <= self._turn.now_wall_ms:
             self._release()
+        if len(self._late) > 0:
+            self._late.report()
         if self._to_keep:
             self._keep()
         self._set_alarm()
@@ -253,6 +257,8 @@ class Scheduling(Part):
             self._end(schedule)
             return
         schedule.on_moved(partition)
+        if schedule.counts.late > 0:
+            self._late.add(schedule.counts)
         self._enqueue(schedule)
         if schedule.state is not None and schedule.snapshots.is_due(schedule.state):
             self._to_keep[schedule] = None

@@ -93,6 +93,19 @@ def test_a_batch_that_is_refused_counts_with_all_its_records(user: ScheduleUser)
     assert numbers(counts(user)) == (0, 0, 0, 2)
 
 
+def test_what_the_disk_has_not_taken_is_not_counted(user: ScheduleUser):
+    user.park(b"a", 1_000, "a")
+    user.hand.disk.fail_writes(count=3, path_part="orders-0.schedule/")
+
+    parked = user.produce_scheduled((b"b", 1_000, ""), (b"c", 2_000, ""))
+    replaced = user.produce_scheduled((b"newer", 1_000, "a"))
+    cancelled = user.cancel("a")
+
+    assert parked.error_code == replaced.error_code == errors.KAFKA_STORAGE_ERROR
+    assert cancelled == "KAFKA_STORAGE_ERROR"
+    assert numbers(counts(user)) == (1, 0, 0, 0)
+
+
 def test_a_restart_begins_anew(user: ScheduleUser):
     user.park(b"a", 1_000)
 

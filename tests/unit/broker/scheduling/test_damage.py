@@ -15,6 +15,11 @@ from tests.unit.broker.scheduling.test_thread import LATER_MS, Scheduler
 from tarry.base import errors
 from tarry.base.limits import SCHEDULE_FLAWS_KEPT
 from tarry.protocol import api_keys
+from tarry.protocol.messages.list_scheduled_records import (
+    ListScheduledPartition,
+    ListScheduledRecordsRequest,
+    ListScheduledRecordsResponse,
+)
 from tarry.records import decode_records
 from tarry.records.batch import CRC, LENGTH, LENGTH_OVERHEAD, decode_batch_header, has_valid_crc
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
@@ -235,8 +240,14 @@ def test_a_batch_whose_length_is_damaged_refuses_what_would_wait_behind_it():
     user.begin_anew()
 
     refused = user.produce(a_batch(b"late", times=(START_WALL_MS + 60_000,)))
+    request = ListScheduledRecordsRequest(ORDERS, partitions=[ListScheduledPartition(0)])
+    listed = user.client.ask(api_keys.LIST_SCHEDULED_RECORDS, 0, request)
     user.pass_time(LATER_MS)
 
+    assert isinstance(listed, ListScheduledRecordsResponse)
+    assert [each.error_code for each in listed.partitions] == [errors.NONE]
+    assert listed.partitions[0].entry_count == 1
+    assert "orders-0.schedule is damaged at offset" in str(listed.partitions[0].error_message)
     assert refused.error_code == errors.KAFKA_STORAGE_ERROR
     assert "orders-0.schedule has a flaw at offset" in str(refused.error_message)
     assert user.values() == [b"first"]

@@ -92,3 +92,51 @@ def test_nothing_of_what_was_read_is_kept_for_long():
     assert user.hand.broker.scheduling.opened.size > 0
     user.pass_time(1_000)
     assert user.hand.broker.scheduling.opened.size == 0
+
+
+# Three batches of 3 MB: more than are kept in memory.
+LARGE = b"." * 30_000
+COUNT = 100
+
+
+def park_large_batches_with_due_times_in_turn(user: Scheduler) -> list[bytes]:
+    """Park records of which none is due right after another one of its batch."""
+    for first in range(3):
+        numbers = range(first, 3 * COUNT, 3)
+        user.schedule(*[(b"%d" % n + LARGE, after(100 + n)) for n in numbers])
+    return [b"%d" % n + LARGE for n in range(3 * COUNT)]
+
+
+def bytes_read(user: Scheduler) -> int:
+    schedule = user.hand.broker.scheduling.get(
+        user.hand.broker.topics["orders"].partitions[0].leadership
+    )
+    assert schedule is not None
+    return schedule.reader.bytes_read
+
+
+def test_of_large_batches_whose_records_are_due_in_turn_each_record_is_read_alone():
+    user, _ = begin(max_message_bytes="4000000")
+    values = park_large_batches_with_due_times_in_turn(user)
+
+    user.pass_time(1_000)
+
+    assert user.values() == values
+    # Each batch once, and each record once more at the most.
+    assert bytes_read(user) < 3 * 3 * COUNT * len(LARGE)
+
+
+def test_a_record_that_was_damaged_after_its_batch_had_to_make_room_does_not_come(
+    caplog: pytest.LogCaptureFixture,
+):
+    user, disk = begin(max_message_bytes="4000000")
+    values = park_large_batches_with_due_times_in_turn(user)
+    user.pass_time(150)
+
+    disk.flip_bit(COMPANION_FILE, disk.content(COMPANION_FILE).index(values[60]) + 5)
+    user.pass_time(1_000)
+
+    # The batch of number 60 has all numbers that are divided by three.
+    expected = [value for n, value in enumerate(values) if n < 60 or n % 3]
+    assert user.values() == expected
+    assert caplog.text.count("a batch that is due is damaged") == 1

@@ -106,11 +106,17 @@ def test_a_record_that_was_moved_has_another_name(user: ScheduleUser):
     assert outcome_of(one_of(user, moved.s_offset, 0)) == "cancelled"
 
 
-@pytest.mark.parametrize("place", [-1, SCHEDULE_PLACES_MAX])
-def test_a_place_that_no_record_can_have_is_refused(user: ScheduleUser, place: int):
+@pytest.mark.parametrize(
+    ("place", "sentence"),
+    [(-1, "named by its s-offset and its batch's"), (SCHEDULE_PLACES_MAX, "only the first 10,000")],
+)
+def test_a_place_that_no_record_can_have_is_refused(user: ScheduleUser, place: int, sentence: str):
     at = user.produce_scheduled((b"a", 1_000, "")).s_offset
 
-    assert one_of(user, at, place).error_code == errors.INVALID_REQUEST
+    refused = one_of(user, at, place)
+
+    assert refused.error_code == errors.INVALID_REQUEST
+    assert sentence in str(refused.error_message)
     assert user.waiting() == [(1_000, None)]
 
 

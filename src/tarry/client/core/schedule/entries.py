@@ -68,7 +68,8 @@ class ScheduleTotals(NamedTuple):
 
     `damaged_count` counts the entries that cannot be released.  It and `furthest_due_ms` (-1 if no
     record is scheduled) do not depend on the requested range.  `counts` is
-    None where no broker tells it.
+    None where no broker tells it.  `flaws` has a sentence for each partition whose log of scheduled
+    records is damaged: some of them are not counted.
     """
 
     entry_count: int
@@ -78,6 +79,7 @@ class ScheduleTotals(NamedTuple):
     furthest_due_ms: int
     buckets: list[ScheduleBucket]
     counts: ScheduleCounts | None = None
+    flaws: tuple[str, ...] = ()
 
 
 class SchedulePage(NamedTuple):

@@ -261,4 +261,5 @@ def _totals_of(
         max((one.furthest_due_ms for one in told), default=-1),
         buckets,
         counts,
+        tuple(one.error_message for one in told if one.error_message),
     )
