@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AFTER_MAX: Final = "message.timestamp.after.max.ms"
+DELAY_MAX: Final = "delay.max.ms"
 BEFORE_MAX: Final = "message.timestamp.before.max.ms"
 
 # A limit of so many milliseconds is none: Kafka's default of how far behind a time may lie.
@@ -35,6 +36,10 @@ class TopicLimits(NamedTuple):
     # How far a record's time may lie ahead, and how far behind.
     ahead_ms_max: int | None = None
     behind_ms_max: int | None = None
+    # How far a record's due time may lie ahead.
+    delay_ms_max: int | None = None
+    # Whether a record's time is its due time.
+    is_timestamp_due: bool = False
 
     def check_rows(self, rows: pa.RecordBatch, now_ms: int) -> None:
         """Refuse rows without a key where compaction needs one, and rows that are too old."""
@@ -63,11 +68,14 @@ class TopicLimits(NamedTuple):
                 f"{len(batch.data)} bytes, and its max.message.bytes is {self.batch_bytes_max}: "
                 "raise that, or give a smaller kafka.batch.size"
             )
-        if self.ahead_ms_max is not None and batch.timestamp_max > now_ms + self.ahead_ms_max:
+        setting, ahead_ms_max = AFTER_MAX, self.ahead_ms_max
+        if self.is_timestamp_due:
+            setting, ahead_ms_max = DELAY_MAX, self.delay_ms_max
+        if ahead_ms_max is not None and batch.timestamp_max > now_ms + ahead_ms_max:
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has a time that lies "
-                f"{batch.timestamp_max - now_ms} ms ahead, and its {AFTER_MAX} "
-                f"is {self.ahead_ms_max}: mend the column timestamp, or leave it out"
+                f"{batch.timestamp_max - now_ms} ms ahead, and its {setting} "
+                f"is {ahead_ms_max}: mend the column timestamp, or leave it out"
             )
 
 
@@ -84,10 +92,15 @@ def oldest_ms(times: pa.Array) -> int | None:
 
 def time_limit_ms(values: Mapping[str, str], name: str) -> int | None:
     """Return how far times of records may lie from now, by a topic's setting; None: anywhere."""
-    text = values.get(name, "")
-    if not text.isdigit() or values.get("message.timestamp.type") == "LogAppendTime":
+    if values.get("message.timestamp.type") == "LogAppendTime":
         return None
-    return int(text) if int(text) < UNLIMITED else None
+    return limit_ms(values, name)
+
+
+def limit_ms(values: Mapping[str, str], name: str) -> int | None:
+    """Return a topic's limit in milliseconds; None: there is none."""
+    text = values.get(name, "")
+    return int(text) if text.isdigit() and int(text) < UNLIMITED else None
 
 
 def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
@@ -104,4 +117,6 @@ def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
         int(largest) if largest.isdigit() else None,
         time_limit_ms(values, AFTER_MAX),
         time_limit_ms(values, BEFORE_MAX),
+        limit_ms(values, DELAY_MAX),
+        (values.get("delay.enable"), values.get("delay.source")) == ("true", "timestamp"),
     )
