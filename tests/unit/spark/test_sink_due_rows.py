@@ -14,7 +14,7 @@ from tarry.spark.writing.batch_files import TaskWriter
 from tarry.spark.writing.columns import TYPES
 from tarry.spark.writing.commit import commit
 from tarry.spark.writing.directory import SinkDirectory
-from tarry.spark.writing.plan import SinkInterrupted, SinkRefused
+from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused
 from tarry.spark.writing.write_options import WriteOptions, parse_write_options
 
 HOUR_MS = 3_600_000
@@ -346,6 +346,10 @@ def test_rows_that_are_not_delayed_may_go_to_a_topic_that_does_not_delay(tarry, 
 # --- Exactly once
 
 
+def unmarked(directory: SinkDirectory, plan: Plan) -> None:
+    raise SinkInterrupted("the disk is full")
+
+
 @pytest.mark.parametrize("configs", SOURCES)
 def test_a_lost_answer_parks_no_row_twice(tarry, scene, configs):
     tarry.topic("a", **configs)
@@ -368,16 +372,12 @@ def test_a_lost_answer_parks_no_row_twice(tarry, scene, configs):
 def test_a_driver_that_died_before_the_mark_delivers_each_row_once(
     tarry, scene, monkeypatch, configs, come
 ):
-    """A batch of rows that were due in the meantime is not sent again: it would be late twice."""
     tarry.topic("a", **configs)
     options = scene.options(**{"kafka.batch.size": "300"})
     values = [b"%02d" % number + b"x" * 80 for number in range(20)]
     output = scene.task(
         options, value=values, deliverAfter=[f"{number % 3}h" for number in range(20)]
     )
-
-    def unmarked(directory, plan):
-        raise SinkInterrupted("the disk is full")
 
     with monkeypatch.context() as patched, pytest.raises(SinkInterrupted):
         patched.setattr(SinkDirectory, "mark_done", unmarked)
@@ -391,6 +391,24 @@ def test_a_driver_that_died_before_the_mark_delivers_each_row_once(
 
     assert before == {"nothing": 7, "some": 14, "all": 20}[come]
     assert sorted(scene.values()) == values
+
+
+def test_a_row_that_was_cancelled_is_not_parked_again(tarry, scene, monkeypatch):
+    tarry.topic("a", **BY_HEADER)
+    options = scene.options()
+    output = scene.task(
+        options, value=["x", "y"], deliverAfter=["1h", "1h"], scheduleId=["id-x", "id-y"]
+    )
+    with monkeypatch.context() as patched, pytest.raises(SinkInterrupted):
+        patched.setattr(SinkDirectory, "mark_done", unmarked)
+        commit(options, "q", 0, [output])
+
+    with Producer(bootstrap_servers=tarry.bootstrap) as producer:
+        producer.cancel("a", schedule_id="id-x").result(10)
+    commit(options, "q", 0, [])
+    tarry.clock.advance("61m")
+
+    assert scene.values() == [b"y"]
 
 
 def test_a_wait_counts_from_the_append_however_long_the_plan_lay(tarry, scene):
