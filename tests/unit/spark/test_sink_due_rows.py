@@ -265,6 +265,11 @@ def test_more_times_than_one_batch_may_have_are_in_several(tarry, scene):
             "give timestamp or deliverAt, not both",
         ),
         (
+            {**BY_HEADER, "delay.replace": "key"},
+            {"deliverAfter": [1], "key": [b"k" * 1025]},
+            "has a key of 1025 bytes, and with delay.replace=key 1024 are the most",
+        ),
+        (
             BY_HEADER,
             {"deliverAfter": [1], "headers": pyarrow.array([[("x-deliver-at", b"5")]], PAIRS)},
             "headers holds x-deliver-at, and deliverAt, deliverAfter and scheduleId set such",

@@ -116,7 +116,7 @@ class TaskWriter:
                     if part.is_due:
                         packer.records_max = SCHEDULE_PLACES_MAX
                     self._packers[topic, part.is_due] = packer
-                self._limits[topic].check_rows(part.rows, now_ms)
+                self._limits[topic].check_rows(part.rows, now_ms, is_due=part.is_due)
                 self._append(topic, packer.pack(part.rows, now_ms))
                 if part.is_alone:
                     self._append(topic, packer.drain())

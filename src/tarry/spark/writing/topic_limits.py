@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
 from tarry.client.arrow.finished_batches import FinishedBatch
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.errors import BrokerError
@@ -40,24 +41,37 @@ class TopicLimits(NamedTuple):
     delay_ms_max: int | None = None
     # Whether a record's time is its due time.
     is_timestamp_due: bool = False
+    # Whether the key of a record that waits is its id.
+    is_named_by_key: bool = False
 
-    def check_rows(self, rows: pa.RecordBatch, now_ms: int) -> None:
-        """Refuse rows without a key where compaction needs one, and rows that are too old."""
+    def check_rows(self, rows: pa.RecordBatch, now_ms: int, *, is_due: bool = False) -> None:
+        """Refuse rows without a key where compaction needs one, rows that are too old, and rows
+        that are to wait (`is_due`) with a key that is too long for an id."""
         names = rows.schema.names
         if self.needs_keys and ("key" not in names or rows.column("key").null_count):
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has no key, and the topic is compacted "
                 "(cleanup.policy): fill the column key"
             )
+        if is_due and self.is_named_by_key and "key" in names:
+            self._check_longest(longest(rows.column("key")))
         if self.behind_ms_max is not None and "timestamp" in names:
             self._check_oldest(oldest_ms(rows.column("timestamp")), self.behind_ms_max, now_ms)
+
+    def _check_longest(self, key_bytes: int) -> None:
+        if key_bytes > SCHEDULE_ID_BYTES_MAX:
+            raise SinkRefused(
+                f"a row for topic {self.topic!r} that is to wait has a key of {key_bytes} bytes, "
+                f"and with delay.replace=key {SCHEDULE_ID_BYTES_MAX} are the most: give it a "
+                "shorter key"
+            )
 
     def _check_oldest(self, time_ms: int | None, behind_ms_max: int, now_ms: int) -> None:
         if time_ms is not None and time_ms < now_ms - behind_ms_max:
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has a time that lies {now_ms - time_ms} ms back, "
-                f"and its {BEFORE_MAX} is {behind_ms_max}: raise that, or leave the column "
-                "timestamp out"
+                f"and its {BEFORE_MAX} is {behind_ms_max}: raise that, or give no time that "
+                "is so old"
             )
 
     def check_batch(self, batch: FinishedBatch, now_ms: int) -> None:
@@ -77,6 +91,13 @@ class TopicLimits(NamedTuple):
                 f"{batch.timestamp_max - now_ms} ms ahead, and its {setting} "
                 f"is {ahead_ms_max}: mend the column timestamp, or leave it out"
             )
+
+
+def longest(column: pa.Array) -> int:
+    """Return the size of the longest value of a column in bytes, 0 if all are null."""
+    # Any: pyarrow's compute functions have no types.
+    compute: Any = import_module("pyarrow.compute")
+    return compute.max(compute.binary_length(column)).as_py() or 0
 
 
 def oldest_ms(times: pa.Array) -> int | None:
@@ -119,4 +140,5 @@ def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
         time_limit_ms(values, BEFORE_MAX),
         limit_ms(values, DELAY_MAX),
         (values.get("delay.enable"), values.get("delay.source")) == ("true", "timestamp"),
+        (values.get("delay.enable"), values.get("delay.replace")) == ("true", "key"),
     )
