@@ -505,3 +505,12 @@ def test_batches_that_are_too_much_together_are_sent_alone(tarry, scene):
     tarry.clock.advance("1m")
 
     assert len(scene.values()) == count
+
+
+def test_a_batch_at_least_once_with_a_row_that_cannot_be_meant_writes_none_before_it(tarry, scene):
+    tarry.topic("a", **BY_HEADER)
+
+    with pytest.raises(SinkRefused, match=r"row with the value b'x' .*: deliverAfter='soon' is no"):
+        scene.save([("deliverAfter", "string")], value=[b"now", b"x"], deliverAfter=[None, "soon"])
+
+    assert scene.values() == []

@@ -82,8 +82,9 @@ class DueRows:
     def parts(self, topic: str, rows: pa.RecordBatch, now_ms: int) -> Iterator[RowPart]:
         """Yield the rows of a topic: first those that are due at once, then the others.
 
-        Raises SchedulingUnsupported for a topic that does not delay: for one that all rows go to,
-        whatever is in them, else for one with a row that is due later or has an id.
+        Raises SinkRefused for a row that cannot be meant.  Raises SchedulingUnsupported for a topic
+        that does not delay: for one that all rows go to, whatever is in them, else for one with a
+        row that is due later or has an id.  Nothing was yielded then.
         """
         given = [name for name in DUE_NAMES if name in rows.schema.names]
         if not given:
@@ -95,12 +96,13 @@ class DueRows:
         for name in given[1:]:
             is_due = compute.or_(is_due, rows.column(name).is_valid())
         due_rows = rows.filter(is_due)
+        later: list[RowPart] = []
         if due_rows.num_rows or self._options.topic is not None:
             delayed = self._delayed(topic)
+            later = [*_parts_of(delayed, due_rows, given, now_ms)]
         if due_rows.num_rows < rows.num_rows:
             yield RowPart(rows.filter(compute.invert(is_due)).drop_columns(given))
-        if due_rows.num_rows:
-            yield from _parts_of(delayed, due_rows, given, now_ms)
+        yield from later
 
     def _delayed(self, topic: str) -> DelayedTopic:
         known = self._topics.get(topic)
@@ -119,6 +121,8 @@ class DueRows:
 def _parts_of(
     topic: DelayedTopic, rows: pa.RecordBatch, given: list[str], now_ms: int
 ) -> Iterator[RowPart]:
+    if not rows.num_rows:
+        return
     dues = _dues(topic, rows, now_ms)
     columns = {name: rows.column(name) for name in rows.schema.names if name not in given}
     if topic.source == BY_TIMESTAMP:
