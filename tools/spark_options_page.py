@@ -49,7 +49,17 @@ WRITTEN_COLUMNS: Final = {
     "partition": "Null, or no such column: the key decides.",
     "headers": "As a read gives them.",
     "timestamp": "Null, or no such column: now. One without a zone is taken for UTC.",
+    "deliverAt": "When the record is due: a time, or milliseconds since 1970.",
+    "deliverAfter": "How long the record waits: milliseconds, or a text such as `1h30m`.",
+    "scheduleId": "Id by which the record is cancelled or replaced while it waits.",
 }
+
+# What the last three of them are about.
+DUE_COLUMNS: Final = """
+A row with `deliverAt`, `deliverAfter` or `scheduleId` needs a topic \
+[that delays its records](../how-to/delay-a-record.md); one in which they are null is an ordinary \
+record. [Rows that are due later](../how-to/write-with-spark.md#rows-that-are-due-later) has the \
+rules."""
 
 
 def spark_options_page(notice: str) -> str:
@@ -80,6 +90,7 @@ def spark_options_page(notice: str) -> str:
         f"| `{name}` | {' or '.join(f'`{kind}`' for kind in kinds)} | {WRITTEN_COLUMNS[name]} |"
         for name, kinds in WRITTEN_TYPES.items()
     ]
+    lines += DUE_COLUMNS.splitlines()
     return "\n".join(lines) + "\n"
 
 

@@ -23,4 +23,4 @@ def test_examples_print_what_the_page_says(
 
     for printed, expected in ran:
         assert printed == expected
-    assert len(ran) == 4
+    assert len(ran) == 5

@@ -108,7 +108,7 @@ def test_a_refused_record_has_its_topic_asked_about_again(code: int) -> None:
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({}, "the broker knows no scheduled records (Apache Kafka has none): leave deliver_at"),
+        ({}, "the broker knows no scheduled records (Apache Kafka has none): send records that"),
         (
             {"delay.enable": "false", "delay.source": "none"},
             "topic 't' does not delay records: set delay.enable=true and delay.source=header",

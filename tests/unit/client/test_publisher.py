@@ -3,7 +3,7 @@
 import pyarrow
 import pytest
 
-from tarry.base.errors import CorruptData
+from tarry.base.errors import MESSAGE_TOO_LARGE, CorruptData
 from tarry.client.arrow.finished_batches import BatchPacker
 from tarry.client.core.publisher.send import ACCEPTED, OUT_OF_ORDER, REFUSED, UNCLEAR
 from tarry.client.errors import TopicRecreated, UnknownTopic
@@ -118,3 +118,19 @@ def test_a_connection_that_is_cut_leaves_the_outcome_unclear(tarry, publisher):
     assert outcome.kind == UNCLEAR
     assert publisher.send_batches({("a", 0): batch}, ids)["a", 0].kind == ACCEPTED
     assert len(tarry.records("a")) == 5
+
+
+@pytest.mark.parametrize(("refusals", "kind"), [(1, ACCEPTED), (4, REFUSED)])
+def test_batches_that_are_too_large_together_are_sent_alone(tarry, publisher, refusals, kind):
+    producer_id, epoch = publisher.new_producer_id()
+    ids = ids_of(publisher)
+    batches = {
+        ("a", batch.partition): numbered(batch.data, producer_id, epoch, 0)
+        for batch in packed("a", 3, 30)
+    }
+    tarry.fail("Produce", code=MESSAGE_TOO_LARGE, times=refusals)
+
+    outcomes = publisher.send_batches(batches, ids)
+
+    assert {place: one.kind for place, one in outcomes.items()} == dict.fromkeys(batches, kind)
+    assert len(tarry.records("a")) == (30 if kind == ACCEPTED else 0)

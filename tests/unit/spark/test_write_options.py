@@ -9,11 +9,13 @@ from pyspark.sql.types import (
     ArrayType,
     BinaryType,
     DataType,
+    DayTimeIntervalType,
     IntegerType,
     LongType,
     StringType,
     StructField,
     StructType,
+    TimestampNTZType,
     TimestampType,
 )
 
@@ -140,6 +142,18 @@ def test_writers_by_delivery():
         ({"value": StringType(), "partition": LongType()}, "t", "partition is of type bigint"),
         ({"value": StringType(), "headers": StringType()}, "t", "headers is of type string"),
         ({"value": StringType(), "timestamp": LongType()}, "t", "timestamp is of type bigint"),
+        (
+            {"value": StringType(), "deliverAt": TimestampNTZType()},
+            "t",
+            "column deliverAt is of type timestamp_ntz, and it must be timestamp or bigint: cast",
+        ),
+        ({"value": StringType(), "deliverAt": IntegerType()}, "t", "deliverAt is of type int"),
+        (
+            {"value": StringType(), "deliverAfter": DayTimeIntervalType()},
+            "t",
+            "deliverAfter is of type interval day to second, and it must be bigint or int or str",
+        ),
+        ({"value": StringType(), "scheduleId": LongType()}, "t", "scheduleId is of type bigint"),
     ],
 )
 def test_columns_that_are_refused(columns, topic, sentence):
@@ -157,9 +171,13 @@ def test_columns_that_are_written():
         timestamp=TimestampType(),
         timestampType=IntegerType(),
         headers=ArrayType(PAIR),
+        deliverAt=TimestampType(),
+        deliverAfter=StringType(),
+        scheduleId=BinaryType(),
     )
 
     assert sorted(check_columns(whole, None)) == [
-        "headers", "key", "partition", "timestamp", "topic", "value",
+        "deliverAfter", "deliverAt", "headers", "key", "partition", "scheduleId", "timestamp",
+        "topic", "value",
     ]  # fmt: skip
     assert "topic" not in check_columns(whole, "t")

@@ -42,6 +42,8 @@ class BatchPacker:
         # Size above which a batch is compressed even if the settings have no codec; None to
         # compress none.
         self.plain_bytes_max: int | None = None
+        # Most records of a batch; None: only its bytes are bounded.
+        self.records_max: int | None = None
 
     def pack(self, table: object, now_wall_ms: int) -> Iterator[FinishedBatch]:
         """Pack the rows of a table, and yield the batches that have become full."""
@@ -74,13 +76,23 @@ class BatchPacker:
                 builder = self._open.get(partition)
                 if builder is None:
                     builder = self._open[partition] = BatchBuilder()
-                first += int(append_rows(builder, part, places, first, self._batch_bytes))
-                is_full = builder.size + HEAD_BYTES_MAX >= self._batch_bytes
+                taken = self._with_room(builder, places, first)
+                first += int(append_rows(builder, part, taken, first, self._batch_bytes))
+                is_full = (
+                    builder.size + HEAD_BYTES_MAX >= self._batch_bytes
+                    or builder.count == self.records_max
+                )
                 if first * 4 < len(places) or is_full:
                     # The batch is full, or has no room for the next row.
                     yield self._finish(partition)
                     if index == count:
                         self.any_partition = (partition + 1) % count
+
+    def _with_room(self, builder: BatchBuilder, places: bytes, first: int) -> bytes:
+        """Return the places of rows up to the last one that `records_max` leaves room for."""
+        if self.records_max is None:
+            return places
+        return places[: (first + self.records_max - int(builder.count)) * 4]
 
     def _finish(self, partition: int) -> FinishedBatch:
         builder = self._open.pop(partition)

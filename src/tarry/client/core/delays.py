@@ -66,8 +66,8 @@ class DescribeDelay(Call[DescribeConfigsResponse, int]):
     def _source_of(self, values: dict[str, str | None]) -> int:
         if _ENABLE not in values:
             raise SchedulingUnsupported(
-                "the broker knows no scheduled records (Apache Kafka has none): leave deliver_at, "
-                "deliver_after and schedule_id out"
+                "the broker knows no scheduled records (Apache Kafka has none): send records that "
+                "are due at once, and without ids"
             )
         if values[_ENABLE] != "true":
             raise SchedulingUnsupported(

@@ -6,54 +6,62 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from tarry.base.limits import DUE_MS_MAX, SCHEDULE_ID_BYTES_MAX
-from tarry.client.core.producer.due import UNSAID, DueGiven
+from tarry.client.core.producer.due import ARGUMENT_NAMES, UNSAID, DueGiven, DueNames
 from tarry.schedule.times import BadTime, parse_deliver_after
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
-def due_given(deliver_at: object, deliver_after: object, schedule_id: object) -> DueGiven:
-    """Return the checked arguments of a send; raise TypeError or ValueError for invalid ones."""
+def due_given(
+    deliver_at: object,
+    deliver_after: object,
+    schedule_id: object,
+    names: DueNames = ARGUMENT_NAMES,
+) -> DueGiven:
+    """Return what was given for a delayed record, checked; raise TypeError or ValueError for what
+    is invalid, with its name."""
     if deliver_at is not None and deliver_after is not None:
-        raise ValueError("deliver_at and deliver_after both say when the record is due: give one")
+        raise ValueError(
+            f"{names.deliver_at} and {names.deliver_after} both say when the record is due: give "
+            "one"
+        )
     return DueGiven(
-        UNSAID if deliver_at is None else _deliver_at_ms(deliver_at),
-        UNSAID if deliver_after is None else duration_ms_of("deliver_after", deliver_after),
-        b"" if schedule_id is None else _schedule_id_of(schedule_id),
+        UNSAID if deliver_at is None else _deliver_at_ms(names.deliver_at, deliver_at),
+        UNSAID if deliver_after is None else duration_ms_of(names.deliver_after, deliver_after),
+        b"" if schedule_id is None else _schedule_id_of(names.schedule_id, schedule_id),
     )
 
 
 def cancel_given(schedule_id: object) -> DueGiven:
     """Return the checked arguments for cancelling the record with this id."""
-    return DueGiven(schedule_id=_schedule_id_of(schedule_id), is_cancel=True)
+    found = _schedule_id_of(ARGUMENT_NAMES.schedule_id, schedule_id)
+    return DueGiven(schedule_id=found, is_cancel=True)
 
 
-def _schedule_id_of(schedule_id: object) -> bytes:
+def _schedule_id_of(argument: str, schedule_id: object) -> bytes:
     """Return the id as a header has it."""
     if isinstance(schedule_id, str):
         try:
             found = schedule_id.encode()
         except UnicodeEncodeError:
-            raise ValueError(
-                f"schedule_id={schedule_id!r:.60} cannot be encoded as UTF-8"
-            ) from None
+            raise ValueError(f"{argument}={schedule_id!r:.60} cannot be encoded as UTF-8") from None
     elif isinstance(schedule_id, (bytes, bytearray, memoryview)):
         found = bytes(schedule_id)
     else:
         raise TypeError(
-            f"schedule_id is of type {type(schedule_id).__name__}, not a str or bytes: give a "
+            f"{argument} is of type {type(schedule_id).__name__}, not a str or bytes: give a "
             'name, such as "call-7"'
         )
     if not 0 < len(found) <= SCHEDULE_ID_BYTES_MAX:
-        raise ValueError(f"schedule_id has {len(found)} bytes, not 1 to {SCHEDULE_ID_BYTES_MAX}")
+        raise ValueError(f"{argument} has {len(found)} bytes, not 1 to {SCHEDULE_ID_BYTES_MAX}")
     return found
 
 
-def _deliver_at_ms(deliver_at: object) -> int:
+def _deliver_at_ms(argument: str, deliver_at: object) -> int:
     if isinstance(deliver_at, datetime):
         if deliver_at.tzinfo is None or deliver_at.utcoffset() is None:
             raise ValueError(
-                f"deliver_at={deliver_at.isoformat()} has no time zone: give one, such as "
+                f"{argument}={deliver_at.isoformat()} has no time zone: give one, such as "
                 "datetime.now(UTC) + timedelta(hours=1)"
             )
         due_ms = _whole_ms(deliver_at - _EPOCH)
@@ -61,11 +69,11 @@ def _deliver_at_ms(deliver_at: object) -> int:
         due_ms = deliver_at
     else:
         raise TypeError(
-            f"deliver_at is of type {type(deliver_at).__name__}, not a time: give a datetime with "
+            f"{argument} is of type {type(deliver_at).__name__}, not a time: give a datetime with "
             "a time zone, or an int of milliseconds since 1970"
         )
     if not 0 <= due_ms <= DUE_MS_MAX:
-        raise ValueError(f"deliver_at={deliver_at!s:.60} is not between 1970 and the year 10000")
+        raise ValueError(f"{argument}={deliver_at!s:.60} is not between 1970 and the year 10000")
     return due_ms
 
 

@@ -29,6 +29,11 @@ class Publisher(Admin):
         """Return a producer id that no other producer has, and its epoch."""
         return self._ask(self._publishing.new_producer_id(), timeout)
 
+    def delay_source(self, topic: str, timeout: float | None = None) -> int:
+        """Return how a topic takes records that are due later.  Raises SchedulingUnsupported if it
+        takes none."""
+        return self._ask(self._publishing.delay_source(topic), timeout)
+
     def send_batches(
         self,
         batches: Mapping[TopicPartition, bytes],

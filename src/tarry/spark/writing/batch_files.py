@@ -8,20 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Final
 
+from tarry.base.limits import SCHEDULE_PLACES_MAX
 from tarry.client.arrow.finished_batches import BatchPacker, FinishedBatch
-from tarry.client.errors import UnknownTopic
 from tarry.client.face.clock import wall_ms
 from tarry.client.sync.publisher import Publisher
 from tarry.spark.writing.columns import by_topic
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
-from tarry.spark.writing.plan import (
-    PlannedBatch,
-    PlannedFile,
-    SinkInterrupted,
-    TaskOutput,
-    TaskPart,
-)
-from tarry.spark.writing.target import known_topics
+from tarry.spark.writing.due_rows import DueRows
+from tarry.spark.writing.plan import PlannedBatch, PlannedFile, TaskOutput, TaskPart
+from tarry.spark.writing.target import topic_to_write
 from tarry.spark.writing.topic_limits import TopicLimits, read_limits
 from tarry.spark.writing.write_options import WriteOptions
 from tarry.wire.crc32c import crc32c
@@ -92,7 +87,8 @@ class TaskWriter:
         self._options = options
         self._columns = columns
         self._first_partition = first_partition
-        self._packers: dict[str, BatchPacker] = {}
+        # By topic, and whether their batches may wait.
+        self._packers: dict[tuple[str, bool], BatchPacker] = {}
         self._limits: dict[str, TopicLimits] = {}
         self._file = BatchFile(SinkDirectory(local_path(options.location)))
 
@@ -100,8 +96,9 @@ class TaskWriter:
         """Write all rows to the file."""
         try:
             with Publisher(self._options.client_settings) as publisher:
+                due_rows = DueRows(publisher, self._options)
                 for batch in batches:
-                    self._write_rows(batch, publisher)
+                    self._write_rows(batch, due_rows, publisher)
                 for packer in self._packers.values():
                     self._append(packer.topic, packer.drain())
             return self._file.finish()
@@ -109,14 +106,21 @@ class TaskWriter:
             self._file.drop()
             raise
 
-    def _write_rows(self, batch: pa.RecordBatch, publisher: Publisher) -> None:
+    def _write_rows(self, batch: pa.RecordBatch, due_rows: DueRows, publisher: Publisher) -> None:
         for topic, rows in by_topic(batch, self._columns, self._options.topic):
-            packer = self._packers.get(topic)
-            if packer is None:
-                packer = self._packers[topic] = self._packer(topic, publisher)
             now_ms = wall_ms()
-            self._limits[topic].check_rows(rows, now_ms)
-            self._append(topic, packer.pack(rows, now_ms))
+            for part in due_rows.parts(topic, rows, now_ms):
+                packer = self._packers.get((topic, part.is_due))
+                if packer is None:
+                    packer = self._packer(topic, publisher)
+                    if part.is_due:
+                        packer.records_max = SCHEDULE_PLACES_MAX
+                    self._packers[topic, part.is_due] = packer
+                self._limits[topic].check_rows(part.rows, now_ms, is_due=part.is_due)
+                self._append(topic, packer.pack(part.rows, now_ms))
+                if part.is_alone:
+                    self._append(topic, packer.drain())
+                    packer.any_partition = (packer.any_partition + 1) % packer.partition_count
 
     def _append(self, topic: str, batches: Iterator[FinishedBatch]) -> None:
         limits = self._limits[topic]
@@ -125,13 +129,7 @@ class TaskWriter:
             self._file.append(topic, batch)
 
     def _packer(self, topic: str, publisher: Publisher) -> BatchPacker:
-        try:
-            described = known_topics(publisher, [topic])[0]
-        except UnknownTopic as error:
-            raise SinkInterrupted(
-                f"topic {topic!r} does not exist: make it before the query is started, such as "
-                f"with `tarry topics create {topic}`"
-            ) from error
+        described = topic_to_write(publisher, topic)
         limits = self._limits[topic] = read_limits(publisher, topic)
         settings, batch_bytes = self._options.producer_settings, self._options.batch_bytes
         if limits.batch_bytes_max is not None:

@@ -1,4 +1,5 @@
-"""Columns of a write: what a DataFrame must have to become records, as Spark's Kafka sink has it.
+"""Columns of a write: what a DataFrame must have to become records, as Spark's Kafka sink has it,
+and when these are due.
 
 Other columns than these are left out, so that what was read from a topic can be written as it is.
 """
@@ -9,6 +10,7 @@ from collections.abc import Iterator
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from tarry.client.core.producer.due import DueNames
 from tarry.spark.options import OptionRefused
 
 if TYPE_CHECKING:
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 TOPIC: Final = "topic"
 VALUE: Final = "value"
 
+# Columns of records that are due later (`due_rows`): the client's arguments as Spark writes names.
+DUE_NAMES: Final = DueNames("deliverAt", "deliverAfter", "scheduleId")
+
 # Names of Spark's types that each column may have.
 TYPES: Final = {
     VALUE: ("string", "binary"),
@@ -26,6 +31,10 @@ TYPES: Final = {
     "partition": ("int",),
     "headers": ("array<struct<key:string,value:binary>>",),
     "timestamp": ("timestamp", "timestamp_ntz"),
+    # A due time without a zone is not guessed at.
+    DUE_NAMES.deliver_at: ("timestamp", "bigint"),
+    DUE_NAMES.deliver_after: ("bigint", "int", "string"),
+    DUE_NAMES.schedule_id: ("string", "binary"),
 }
 
 

@@ -9,7 +9,7 @@ from typing import Final
 from tarry.client import Topic
 from tarry.client.errors import UnknownTopic
 from tarry.client.sync.publisher import Publisher
-from tarry.spark.writing.plan import Plan, is_same_topic
+from tarry.spark.writing.plan import Plan, SinkInterrupted, is_same_topic
 
 # A broker that has just started does not know all topics yet, and any broker may be asked.
 GONE_ATTEMPTS: Final = 3
@@ -27,6 +27,17 @@ def known_topics(publisher: Publisher, names: Sequence[str]) -> list[Topic]:
         except UnknownTopic:
             time.sleep(GONE_SECONDS)
     return publisher.describe_topics(names)
+
+
+def topic_to_write(publisher: Publisher, name: str) -> Topic:
+    """Describe the topic of a task's rows.  Raises SinkInterrupted if it is not there."""
+    try:
+        return known_topics(publisher, [name])[0]
+    except UnknownTopic as error:
+        raise SinkInterrupted(
+            f"topic {name!r} does not exist: make it before the query is started, such as with "
+            f"`tarry topics create {name}`"
+        ) from error
 
 
 def other_cluster(publisher: Publisher, plan: Plan) -> str | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from tarry.base.limits import SCHEDULE_ID_BYTES_MAX
 from tarry.client.arrow.finished_batches import FinishedBatch
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.errors import BrokerError
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 AFTER_MAX: Final = "message.timestamp.after.max.ms"
+DELAY_MAX: Final = "delay.max.ms"
 BEFORE_MAX: Final = "message.timestamp.before.max.ms"
 
 # A limit of so many milliseconds is none: Kafka's default of how far behind a time may lie.
@@ -35,24 +37,41 @@ class TopicLimits(NamedTuple):
     # How far a record's time may lie ahead, and how far behind.
     ahead_ms_max: int | None = None
     behind_ms_max: int | None = None
+    # How far a record's due time may lie ahead.
+    delay_ms_max: int | None = None
+    # Whether a record's time is its due time.
+    is_timestamp_due: bool = False
+    # Whether the key of a record that waits is its id.
+    is_named_by_key: bool = False
 
-    def check_rows(self, rows: pa.RecordBatch, now_ms: int) -> None:
-        """Refuse rows without a key where compaction needs one, and rows that are too old."""
+    def check_rows(self, rows: pa.RecordBatch, now_ms: int, *, is_due: bool = False) -> None:
+        """Refuse rows without a key where compaction needs one, rows that are too old, and rows
+        that are to wait (`is_due`) with a key that is too long for an id."""
         names = rows.schema.names
         if self.needs_keys and ("key" not in names or rows.column("key").null_count):
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has no key, and the topic is compacted "
                 "(cleanup.policy): fill the column key"
             )
+        if is_due and self.is_named_by_key and "key" in names:
+            self._check_longest(longest(rows.column("key")))
         if self.behind_ms_max is not None and "timestamp" in names:
             self._check_oldest(oldest_ms(rows.column("timestamp")), self.behind_ms_max, now_ms)
+
+    def _check_longest(self, key_bytes: int) -> None:
+        if key_bytes > SCHEDULE_ID_BYTES_MAX:
+            raise SinkRefused(
+                f"a row for topic {self.topic!r} that is to wait has a key of {key_bytes} bytes, "
+                f"and with delay.replace=key {SCHEDULE_ID_BYTES_MAX} are the most: give it a "
+                "shorter key"
+            )
 
     def _check_oldest(self, time_ms: int | None, behind_ms_max: int, now_ms: int) -> None:
         if time_ms is not None and time_ms < now_ms - behind_ms_max:
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has a time that lies {now_ms - time_ms} ms back, "
-                f"and its {BEFORE_MAX} is {behind_ms_max}: raise that, or leave the column "
-                "timestamp out"
+                f"and its {BEFORE_MAX} is {behind_ms_max}: raise that, or give no time that "
+                "is so old"
             )
 
     def check_batch(self, batch: FinishedBatch, now_ms: int) -> None:
@@ -63,12 +82,22 @@ class TopicLimits(NamedTuple):
                 f"{len(batch.data)} bytes, and its max.message.bytes is {self.batch_bytes_max}: "
                 "raise that, or give a smaller kafka.batch.size"
             )
-        if self.ahead_ms_max is not None and batch.timestamp_max > now_ms + self.ahead_ms_max:
+        setting, ahead_ms_max = AFTER_MAX, self.ahead_ms_max
+        if self.is_timestamp_due:
+            setting, ahead_ms_max = DELAY_MAX, self.delay_ms_max
+        if ahead_ms_max is not None and batch.timestamp_max > now_ms + ahead_ms_max:
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has a time that lies "
-                f"{batch.timestamp_max - now_ms} ms ahead, and its {AFTER_MAX} "
-                f"is {self.ahead_ms_max}: mend the column timestamp, or leave it out"
+                f"{batch.timestamp_max - now_ms} ms ahead, and its {setting} "
+                f"is {ahead_ms_max}: mend the column timestamp, or leave it out"
             )
+
+
+def longest(column: pa.Array) -> int:
+    """Return the size of the longest value of a column in bytes, 0 if all are null."""
+    # Any: pyarrow's compute functions have no types.
+    compute: Any = import_module("pyarrow.compute")
+    return compute.max(compute.binary_length(column)).as_py() or 0
 
 
 def oldest_ms(times: pa.Array) -> int | None:
@@ -84,10 +113,15 @@ def oldest_ms(times: pa.Array) -> int | None:
 
 def time_limit_ms(values: Mapping[str, str], name: str) -> int | None:
     """Return how far times of records may lie from now, by a topic's setting; None: anywhere."""
-    text = values.get(name, "")
-    if not text.isdigit() or values.get("message.timestamp.type") == "LogAppendTime":
+    if values.get("message.timestamp.type") == "LogAppendTime":
         return None
-    return int(text) if int(text) < UNLIMITED else None
+    return limit_ms(values, name)
+
+
+def limit_ms(values: Mapping[str, str], name: str) -> int | None:
+    """Return a topic's limit in milliseconds; None: there is none."""
+    text = values.get(name, "")
+    return int(text) if text.isdigit() and int(text) < UNLIMITED else None
 
 
 def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
@@ -104,4 +138,7 @@ def read_limits(publisher: Publisher, topic: str) -> TopicLimits:
         int(largest) if largest.isdigit() else None,
         time_limit_ms(values, AFTER_MAX),
         time_limit_ms(values, BEFORE_MAX),
+        limit_ms(values, DELAY_MAX),
+        (values.get("delay.enable"), values.get("delay.source")) == ("true", "timestamp"),
+        (values.get("delay.enable"), values.get("delay.replace")) == ("true", "key"),
     )

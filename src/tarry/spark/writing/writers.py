@@ -113,13 +113,25 @@ class BatchWriter(DataSourceArrowWriter):
     def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of a task, and wait until all are acknowledged."""
         from tarry.client.arrow import ArrowProducer
+        from tarry.client.face.clock import wall_ms
+        from tarry.client.sync.publisher import Publisher
+        from tarry.spark.writing.due_rows import DueRows
 
         # A task has its rows at hand: requests of 16 KiB would cost the brokers most of the time.
         settings = {"batch.size": str(TASK_BATCH_BYTES), **self.options.settings}
-        with ArrowProducer(settings) as producer:
+        client_settings = self.options.client_settings
+        with Publisher(client_settings) as publisher, ArrowProducer(settings) as producer:
+            due_rows = DueRows(publisher, self.options)
             for batch in iterator:
                 for topic, rows in by_topic(batch, self.columns, self.options.topic):
-                    producer.send(topic, rows)
+                    for part in due_rows.parts(topic, rows, wall_ms()):
+                        if not part.is_due:
+                            producer.send(topic, part.rows)
+                            continue
+                        # No other rows wait with these in a batch.
+                        producer.flush()
+                        producer.send(topic, part.rows)
+                        producer.flush()
             producer.flush()
         return WriterCommitMessage()
 

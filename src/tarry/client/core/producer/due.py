@@ -27,6 +27,17 @@ if TYPE_CHECKING:
 UNSAID: Final = -1
 
 
+class DueNames(NamedTuple):
+    """Names, in sentences, of what a user gives for a delayed record."""
+
+    deliver_at: str = "deliver_at"
+    deliver_after: str = "deliver_after"
+    schedule_id: str = "schedule_id"
+
+
+ARGUMENT_NAMES: Final = DueNames()
+
+
 class DueGiven(NamedTuple):
     """Arguments of a user for a delayed record; -1 and an empty id mean that none was given."""
 
@@ -36,13 +47,13 @@ class DueGiven(NamedTuple):
     is_cancel: bool = False
 
 
-def check_own_headers(headers: Headers | None) -> None:
-    """Raise ValueError if the user's headers have a name that the arguments set."""
+def check_own_headers(headers: Headers | None, names: DueNames = ARGUMENT_NAMES) -> None:
+    """Raise ValueError if the user's headers have a name that is set for a delayed record."""
     for name, _ in headers or ():
         if name in HEADER_NAMES:
             raise ValueError(
-                f"headers holds {name}, and so may the arguments deliver_at, deliver_after and "
-                "schedule_id: use the headers or the arguments"
+                f"headers holds {name}, and {names.deliver_at}, {names.deliver_after} and "
+                f"{names.schedule_id} set such headers: use the headers or these"
             )
 
 
@@ -60,21 +71,42 @@ def with_due(
     if source == BY_HEADER:
         if due.schedule_id and partition == ANY_PARTITION and core.partitioner.sticks(key):
             partition = _partition_of_id(core, topic, due.schedule_id)
-        return topic, partition, timestamp, key, value, [*(headers or ()), *_headers_of(due)]
+        return topic, partition, timestamp, key, value, [*(headers or ()), *headers_of(due)]
+    at_ms = timestamp_of(due, topic, now_wall_ms, has_timestamp=has_timestamp)
+    return topic, partition, at_ms, key, value, headers
+
+
+def due_ms_of(due: DueGiven, now_wall_ms: int) -> int:
+    """Return when a record is due that is sent now; one with an id alone is due now."""
+    if due.deliver_at_ms != UNSAID:
+        return due.deliver_at_ms
+    return now_wall_ms + max(due.deliver_after_ms, 0)
+
+
+def timestamp_of(
+    due: DueGiven,
+    topic: str,
+    now_wall_ms: int,
+    *,
+    has_timestamp: bool,
+    names: DueNames = ARGUMENT_NAMES,
+) -> int:
+    """Return the timestamp of a record in a topic whose timestamps are due times.
+
+    Raises SchedulingUnsupported for an id, and ValueError for a record with a timestamp of its own
+    (`has_timestamp`).
+    """
     if due.schedule_id:
         raise SchedulingUnsupported(
             f"topic {topic!r} has delay.source=timestamp, and ids of scheduled records are told by "
-            "headers: set delay.source=header on it to use schedule_id"
+            f"headers: set delay.source=header on it to use {names.schedule_id}"
         )
     if has_timestamp:
         raise ValueError(
             f"topic {topic!r} has delay.source=timestamp, so a record's timestamp is when it is "
-            "due: give timestamp or deliver_at, not both"
+            f"due: give timestamp or {names.deliver_at}, not both"
         )
-    at_ms = due.deliver_at_ms
-    if at_ms == UNSAID:
-        at_ms = now_wall_ms + due.deliver_after_ms
-    return topic, partition, at_ms, key, value, headers
+    return due_ms_of(due, now_wall_ms)
 
 
 def _partition_of_id(core: ProducerCore, topic: str, schedule_id: bytes) -> int:
@@ -89,7 +121,8 @@ def _partition_of_id(core: ProducerCore, topic: str, schedule_id: bytes) -> int:
     return core.partitioner.choose(known, schedule_id)
 
 
-def _headers_of(due: DueGiven) -> Headers:
+def headers_of(due: DueGiven) -> Headers:
+    """Return the headers that say this in a topic that delays by headers."""
     found: Headers = []
     if due.deliver_at_ms != UNSAID:
         found.append((DELIVER_AT, b"%d" % due.deliver_at_ms))

@@ -53,6 +53,19 @@ def partition_by_crc32(key: bytes, partition_count: int) -> int:
     return zlib.crc32(key) % partition_count
 
 
+def partition_by_hash(key: bytes, partition_count: int, is_crc32: bool) -> int:
+    """Return the partition of a key, by the hash of librdkafka's default or by Java's."""
+    if is_crc32:
+        return partition_by_crc32(key, partition_count)
+    return partition_for_key(key, partition_count)
+
+
+def may_go_anywhere(key: bytes | None, is_crc32: bool) -> bool:
+    """Return true if the key chooses no partition; with crc32, like librdkafka, an empty one does
+    not either."""
+    return key is None or (is_crc32 and not key)
+
+
 def partition_of_function(
     function: PartitionFunction, topic: str, key: bytes | None, partition_count: int
 ) -> int:
@@ -91,15 +104,12 @@ class Partitioner:
         self._sticky: dict[str, int] = {}
 
     def sticks(self, key: bytes | None) -> bool:
-        """Return true if the record may go to any partition; with crc32, like librdkafka, also with
-        an empty key."""
-        return key is None or (self._is_crc32 and not key)
+        """Return true if the record may go to any partition."""
+        return may_go_anywhere(key, self._is_crc32)
 
     def choose(self, topic: Topic, key: bytes | None) -> int:
         if key is not None and not self.sticks(key):
-            if self._is_crc32:
-                return partition_by_crc32(key, len(topic.partitions))
-            return partition_for_key(key, len(topic.partitions))
+            return partition_by_hash(key, len(topic.partitions), self._is_crc32)
         partition = self._sticky.get(topic.name, ANY_PARTITION)
         if partition == ANY_PARTITION or partition not in topic.partitions:
             partition = self._draw(topic)

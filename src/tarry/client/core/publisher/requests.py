@@ -5,15 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tarry.base.errors import ERRORS, LEADER_NOT_AVAILABLE, NETWORK_EXCEPTION, OFFSET_OUT_OF_RANGE
+from tarry.base.errors import (
+    ERRORS,
+    LEADER_NOT_AVAILABLE,
+    MESSAGE_TOO_LARGE,
+    NETWORK_EXCEPTION,
+    OFFSET_OUT_OF_RANGE,
+)
 from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.brokers import ReadCluster, View
 from tarry.client.core.connections import Connections
+from tarry.client.core.delays import DescribeDelay
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
 from tarry.client.core.producer.identity import InitProducerId
 from tarry.client.core.publisher.look_back import FetchHeaders, SeenRange
 from tarry.client.core.publisher.send import REFUSED, UNCLEAR, SendBatches, SendOutcome
-from tarry.client.core.topic import NO_LEADER
+from tarry.client.core.topic import NO_LEADER, ZERO_ID
 from tarry.client.errors import BrokerError, TopicRecreated, UnknownTopic
 from tarry.link.errand import Outcomes, Steps, until_settled
 from tarry.link.errors import ClientError, TimedOut
@@ -42,10 +49,22 @@ class PublisherRequests:
             raise call.error
         return call.result
 
+    def delay_source(self, topic: str) -> Steps[int]:
+        """Ask how a topic takes records that are due later (`delays.BY_HEADER`, `BY_TIMESTAMP`)."""
+        call = DescribeDelay(topic, ZERO_ID)
+        yield [call]
+        if call.error is not None:
+            raise call.error
+        return call.result
+
     def send(
         self, batches: Mapping[TopicPartition, bytes], topic_ids: Mapping[str, bytes]
     ) -> Steps[dict[TopicPartition, SendOutcome]]:
-        """Make one attempt to send a batch to each partition; return the outcome of each."""
+        """Make one attempt to send a batch to each partition; return the outcome of each.
+
+        A leader may find the batches of a request too large together: it opens those whose records
+        are due at different times.  A batch that it refuses for that is sent once more, alone.
+        """
         outcomes: dict[TopicPartition, SendOutcome] = {}
         view = yield from self._known_view([*batches])
         led, errors = _by_leader(view, list(batches), topic_ids)
@@ -59,7 +78,16 @@ class PublisherRequests:
             for share in _shares(batches, places)
         ]
         yield calls
-        for call in calls:
+        alone = [
+            SendBatches(call.target, {place: batch}, topic_ids)
+            for call in calls
+            if len(call.batches) > 1
+            for place, batch in call.batches.items()
+            if _is_too_large(_outcome_of(call, place))
+        ]
+        if alone:
+            yield alone
+        for call in [*calls, *alone]:
             for place in call.batches:
                 outcome = _outcome_of(call, place)
                 if outcome.kind == UNCLEAR:
@@ -197,6 +225,11 @@ def _outcome_of(call: SendBatches, place: TopicPartition) -> SendOutcome:
     if call.error is not None:
         return SendOutcome(UNCLEAR if call.error.is_retriable else REFUSED, call.error)
     return call.result.get(place) or SendOutcome(UNCLEAR, _SILENT)
+
+
+def _is_too_large(outcome: SendOutcome) -> bool:
+    error = outcome.error
+    return isinstance(error, BrokerError) and error.code == MESSAGE_TOO_LARGE
 
 
 def _may_pass(error: ClientError) -> bool:
