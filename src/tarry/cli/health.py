@@ -111,8 +111,8 @@ class HealthReport:
         from tarry.cli.topic_sizes import state_of
 
         advice = {
-            "damaged": "takes no records and is read up to the damage only; see the broker's log, "
-            "then tarry log verify",
+            "damaged": "takes no records, or lets none wait, and that log is read up to the damage "
+            "only; see the broker's log, then tarry log verify",
             "no leader": "can be neither written nor read",
         }
         for index, partition in topic.partitions.items():

@@ -149,13 +149,15 @@ class ClusterView:
         return [broker_id for broker_id in row.isr if not self.is_reachable(broker_id)]
 
     def offline_replicas(self, topic: str, index: int, row: PartitionRow) -> list[int]:
-        """Return the replicas that do not live, and this broker's if its log is damaged and
-        readable only up to the flaw.
+        """Return the replicas that do not live, and this broker's if one of its logs is damaged and
+        readable only up to the flaw: that of the records, or of the scheduled ones.
 
         Clients show this field of Kafka's, and do not choose brokers by it.
         """
         partition = self._topics.replica(topic, index)
-        is_damaged = partition is not None and partition.log.flaw_offset >= 0
+        is_damaged = partition is not None and any(
+            each.log.flaw_offset >= 0 for each in partition.leadership.logs
+        )
         return [
             broker_id
             for broker_id in row.replicas

@@ -20,6 +20,11 @@ from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledRecordsRequest,
     ListScheduledRecordsResponse,
 )
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
 from tarry.records import decode_records
 from tarry.records.batch import CRC, LENGTH, LENGTH_OVERHEAD, decode_batch_header, has_valid_crc
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
@@ -242,11 +247,17 @@ def test_a_batch_whose_length_is_damaged_refuses_what_would_wait_behind_it():
     refused = user.produce(a_batch(b"late", times=(START_WALL_MS + 60_000,)))
     request = ListScheduledRecordsRequest(ORDERS, partitions=[ListScheduledPartition(0)])
     listed = user.client.ask(api_keys.LIST_SCHEDULED_RECORDS, 0, request)
+    metadata = user.client.ask(
+        api_keys.METADATA, 12, MetadataRequest(topics=[MetadataRequestTopic(name=ORDERS)])
+    )
     user.pass_time(LATER_MS)
 
     assert isinstance(listed, ListScheduledRecordsResponse)
     assert [each.error_code for each in listed.partitions] == [errors.NONE]
     assert listed.partitions[0].entry_count == 1
+    assert isinstance(metadata, MetadataResponse)
+    row = metadata.topics[0].partitions[0]
+    assert row.offline_replicas == [row.leader_id]
     assert "orders-0.schedule is damaged at offset" in str(listed.partitions[0].error_message)
     assert refused.error_code == errors.KAFKA_STORAGE_ERROR
     assert "orders-0.schedule has a flaw at offset" in str(refused.error_message)
