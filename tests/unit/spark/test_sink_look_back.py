@@ -19,6 +19,10 @@ from tarry.client.sync.publisher import Publisher
 from tarry.link.errors import TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_cluster import DescribeClusterResponse
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
 from tarry.spark.writing import publishing
 from tarry.spark.writing.batch_files import BatchFile
 from tarry.spark.writing.directory import SinkDirectory
@@ -82,6 +86,9 @@ class LookBackScene:
         self.cluster = ScriptedCluster()
         described = DescribeClusterResponse(cluster_id="scripted", controller_id=1)
         self.cluster.rule(api_keys.DESCRIBE_CLUSTER, lambda cluster, seen: described)
+        # The topic has no settings: no record waits there.
+        settings = DescribeConfigsResponse(results=[DescribeConfigsResult(resource_name="a")])
+        self.cluster.rule(api_keys.DESCRIBE_CONFIGS, lambda cluster, seen: settings)
         self.log = self.cluster.topic("a").logs[0]
         self.directory = SinkDirectory(path)
         self.cluster.rule(api_keys.FETCH, slow_fetch)
