@@ -8,7 +8,12 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from tests.support.broker_process import BrokerProcess
-from tests.support.interop.client_face import ClientFace
+from tests.support.interop.client_face import ClientFace, ClientMissing
+from tests.support.interop.foreign_clients import (
+    BUILD_SECONDS_MAX,
+    CLIENTS as FOREIGN_CLIENTS,
+    ask_client,
+)
 from tests.support.interop.records_sent import SentRecord
 
 from tarry.client import Admin
@@ -172,3 +177,32 @@ def test_what_headers_cannot_mean_is_told_to_the_producer_and_not_stored(
     assert admin.end_offset("later", 0) == 0
     with Admin(bootstrap_servers=broker.address) as own:
         assert own.scheduled("later").entries == []
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(BUILD_SECONDS_MAX + 60)
+@pytest.mark.parametrize("header", ["", "x-deliver-at"])
+@pytest.mark.parametrize("name", FOREIGN_CLIENTS)
+def test_records_of_clients_of_go_and_node_come_once_when_they_are_due(
+    broker: BrokerProcess, make_client: MakeClient, name: str, header: str
+):
+    admin = make_client("kafka-python", broker.address)
+    admin.create_topic("later", 1, BY_HEADER if header else BY_TIMESTAMP)
+
+    try:
+        parked = ask_client(name, "park", broker.address, "later", *[header] if header else [])
+    except ClientMissing as reason:
+        pytest.skip(f"{name} is missing: {reason}")
+    assert "error" not in parked, parked
+    broker.kill()
+    broker.start()
+    found = admin.read("later", 0, 0, 2)
+    came_ms = wall_ms()
+    read = ask_client(name, "read", broker.address, "later", "2")
+
+    assert came_ms >= parked["begun"] + 2_500
+    assert [each.record.value for each in found] == [b"first", b"second"]
+    assert read["read"] == [[[0, "first"], [1, "second"]]]
+    assert admin.end_offset("later", 0) == 2
+    # The answer has no offset yet.
+    assert parked["offsets"] == [-1, -1]

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"sort"
 	"strconv"
+	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kerr"
@@ -86,6 +87,31 @@ func (f franz) stream(ctx context.Context, topic string, input <-chan record) (a
 		)
 	}
 	return answer{"acknowledged": sent}, refused.Err()
+}
+
+func (f franz) park(ctx context.Context, topic string, header string) (answer, error) {
+	client, err := f.open(kgo.RecordPartitioner(kgo.ManualPartitioner()))
+	if err != nil {
+		return nil, err
+	}
+	defer client.Close()
+	begun := time.Now()
+	offsets := []int64{}
+	for index, value := range parked {
+		due := begun.Add(parkedFor[index])
+		one := &kgo.Record{Topic: topic, Value: []byte(value), Timestamp: due}
+		if header != "" {
+			one.Timestamp = begun
+			at := []byte(strconv.FormatInt(due.UnixMilli(), 10))
+			one.Headers = []kgo.RecordHeader{{Key: header, Value: at}}
+		}
+		sent, err := client.ProduceSync(ctx, one).First()
+		if err != nil {
+			return nil, err
+		}
+		offsets = append(offsets, sent.Offset)
+	}
+	return answer{"begun": begun.UnixMilli(), "offsets": offsets}, nil
 }
 
 func (f franz) read(

@@ -1,11 +1,13 @@
 // Real clients of Go against a broker: what each of them does is one line of JSON on stdout.
 //
-//	clients CLIENT TASK ADDRESS [NAME [COUNT,COUNT...]]
+//	clients CLIENT TASK ADDRESS [NAME [COUNT,COUNT... | HEADER]]
 //
-// CLIENT is franz-go or sarama.  TASK is produce, consume, transactions, new-protocol, admin, stream
-// or read; NAME is the topic, and the group of those that consume.  A task that fails is a field
+// CLIENT is franz-go or sarama.  TASK is produce, consume, transactions, new-protocol, admin, stream,
+// read or park; NAME is the topic, and the group of those that consume.  A task that fails is a field
 // "error".  A stream sends what standard input holds, lines of a partition and a value; read tells
-// the first COUNT records of each partition.
+// the first COUNT records of each partition.  Park sends the records "first" and "second", which are
+// due in two seconds and in two and a half, each by its timestamp, or by the HEADER if one is named,
+// and tells their offsets as the client gives them.
 package main
 
 import (
@@ -25,6 +27,11 @@ const (
 	limit   = 240 * time.Second
 )
 
+// The values that are parked, and how much later each of them is due.
+var parked = []string{"first", "second"}
+
+var parkedFor = []time.Duration{2_000 * time.Millisecond, 2_500 * time.Millisecond}
+
 type answer map[string]any
 
 // A record as it was read, or one of a stream, which has no offset yet.
@@ -42,6 +49,8 @@ type client interface {
 	admin(ctx context.Context, name string) (answer, error)
 	// Sends every record of the stream, in its order, and waits for all of them.
 	stream(ctx context.Context, topic string, input <-chan record) (answer, error)
+	// Sends the parked records, one after the other; returns the offsets that it was told.
+	park(ctx context.Context, topic string, header string) (answer, error)
 	// Calls found for each record until it says that there are enough.
 	read(ctx context.Context, topic string, partitions int, found func(record) bool) error
 }
@@ -86,6 +95,12 @@ func run(ctx context.Context, asked client, task string, subject string) (answer
 		return asked.stream(ctx, subject, lines(os.Stdin))
 	case "read":
 		return readCounts(ctx, asked, subject, strings.Split(os.Args[5], ","))
+	case "park":
+		header := ""
+		if len(os.Args) > 5 {
+			header = os.Args[5]
+		}
+		return asked.park(ctx, subject, header)
 	default:
 		return asked.admin(ctx, subject)
 	}

@@ -114,6 +114,35 @@ func (s saramaClient) stream(
 	return answer{"acknowledged": sent}, nil
 }
 
+func (s saramaClient) park(_ context.Context, topic string, header string) (answer, error) {
+	config := s.config()
+	config.Producer.Partitioner = sarama.NewManualPartitioner
+	producer, err := sarama.NewSyncProducer([]string{s.address}, config)
+	if err != nil {
+		return nil, err
+	}
+	defer producer.Close()
+	begun := time.Now()
+	offsets := []int64{}
+	for index, value := range parked {
+		due := begun.Add(parkedFor[index])
+		one := &sarama.ProducerMessage{
+			Topic: topic, Value: sarama.StringEncoder(value), Timestamp: due,
+		}
+		if header != "" {
+			one.Timestamp = begun
+			at := []byte(strconv.FormatInt(due.UnixMilli(), 10))
+			one.Headers = []sarama.RecordHeader{{Key: []byte(header), Value: at}}
+		}
+		_, offset, err := producer.SendMessage(one)
+		if err != nil {
+			return nil, err
+		}
+		offsets = append(offsets, offset)
+	}
+	return answer{"begun": begun.UnixMilli(), "offsets": offsets}, nil
+}
+
 func (s saramaClient) read(
 	ctx context.Context, topic string, partitions int, found func(record) bool,
 ) error {

@@ -1,10 +1,13 @@
 // kafkajs against a broker: what it does is one line of JSON on stdout.
 //
-//   node clients.js TASK ADDRESS [NAME [COUNT,COUNT...]]
+//   node clients.js TASK ADDRESS [NAME [COUNT,COUNT... | HEADER]]
 //
-// TASK is produce, consume, transactions, admin, stream or read; NAME is the topic, and the group of
-// those that consume.  A task that fails is a field "error".  A stream sends what standard input
-// holds, lines of a partition and a value; read tells the first COUNT records of each partition.
+// TASK is produce, consume, transactions, admin, stream, read or park; NAME is the topic, and the
+// group of those that consume.  A task that fails is a field "error".  A stream sends what standard
+// input holds, lines of a partition and a value; read tells the first COUNT records of each
+// partition.  Park sends the records "first" and "second", which are due in two seconds and in two
+// and a half, each by its timestamp, or by the HEADER if one is named, and tells their offsets as
+// kafkajs gives them.
 // NODE_PATH says where kafkajs is.
 const readline = require("readline");
 const { Kafka, logLevel } = require("kafkajs");
@@ -63,6 +66,24 @@ async function stream(kafka, topic) {
   }
   await producer.disconnect();
   return { acknowledged };
+}
+
+async function park(kafka, topic, header) {
+  const producer = kafka.producer({ idempotent: true, maxInFlightRequests: 1 });
+  await producer.connect();
+  const begun = Date.now();
+  const offsets = [];
+  for (const [value, afterMs] of [["first", 2_000], ["second", 2_500]]) {
+    const due = String(begun + afterMs);
+    const message = { partition: 0, value, timestamp: header ? String(begun) : due };
+    if (header) {
+      message.headers = { [header]: due };
+    }
+    const [sent] = await producer.send({ topic, messages: [message] });
+    offsets.push(Number(sent.baseOffset));
+  }
+  await producer.disconnect();
+  return { begun, offsets };
 }
 
 // It reads as a member of groups only; this one has no other.  When its group begins anew, so does
@@ -136,7 +157,7 @@ async function administer(kafka, name) {
   }
 }
 
-const TASKS = { produce, consume, transactions, admin: administer, stream, read };
+const TASKS = { produce, consume, transactions, admin: administer, stream, read, park };
 
 async function main() {
   const [task, address, name, counts] = process.argv.slice(2);
