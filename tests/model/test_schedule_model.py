@@ -1,7 +1,7 @@
 """The model of scheduled records: it holds, and it finds each fault that is planted into it.
 
 The long search is by hand: `python -m tests.support.schedule.search --seeds 60000`, and with
-`--faults` that of each fault.
+`--faults` that of each fault.  Faults that are rare have runs that favour them (`parts.FAVOURS`).
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ SEEDS = 400
 # The seed that found each fault, and whether it needs unclean elections.
 FOUND_BY = {
     "release_uncommitted": (53, False),
-    "checkpoint_uncommitted": (17960, False),
-    "watermark_too_wide": (2294, False),
-    "exceptions_forgotten": (584, False),
+    "checkpoint_uncommitted": (58, False),
+    "watermark_too_wide": (46, False),
+    "exceptions_forgotten": (13, False),
     "retention_overtakes": (119, False),
     "compaction_eager": (290, False),
     "no_gap_fill": (2, False),
     "own_log_only": (1, False),
     "cancelled_at_once": (2, False),
-    "released_at_once": (1478, False),
-    "unknown_at_once": (3617, False),
+    "released_at_once": (30, False),
+    "unknown_at_once": (2, False),
     "join_by_p": (8, False),
     "hw_of_leader": (2, False),
     "warm_state_kept": (290, False),

@@ -3,18 +3,25 @@
 Two logs of real batches, each flushed by itself and cut by crashes and failed writes anywhere
 behind its flushed end; a clock that is stepped; checkpoints, behind which P's start may go.  The
 oracle is a list: every body of S that no batch of P has released.
+
+In some lives replicas that lag behind are elected, uncleanly: both logs lose what was committed,
+and offsets are given again.
 """
 
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 
 import pytest
 
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.records.batch import decode_batch_header
 from tarry.records.builder import BatchBuilder
-from tarry.schedule.notes import ScheduledNote, read_note
+from tarry.schedule import entry_order, rebuild as rebuilding
+from tarry.schedule.entry_order import EntryOrder
+from tarry.schedule.noted_checkpoint import NotedCheckpoint
+from tarry.schedule.notes import ANY_OFFSET, ScheduledNote, read_note
 from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.release import NO_S_OFFSET, released_batch, released_s_offset
@@ -45,6 +52,11 @@ class LogOfBatches:
             end = offset + decode_batch_header(batch, 0).record_count
             self.high_watermark = max(self.high_watermark, end)
 
+    def lag(self, rng: random.Random) -> None:
+        """Be the log of a replica that has flushed a part of it only."""
+        self.high_watermark = 0
+        self.flush(rng.choice((0, 1, 3, 9, 20)))
+
     def cut(self, rng: random.Random) -> None:
         """Keep any number of the batches that are not flushed."""
         flushed = sum(1 for offset, _, _ in self.batches if offset < self.high_watermark)
@@ -66,14 +78,15 @@ def body_of(count: int) -> bytes:
 class Lives:
     """Lives of a leader, one after the other."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, *, is_unclean: bool = False) -> None:
         self.rng = random.Random(seed)
+        self.is_unclean = is_unclean
         self.s = LogOfBatches()
         self.p = LogOfBatches()
         self.clock = 1_000
         self.epoch = 0
-        # By s-offset, what S has: due time.
-        self.due: dict[int, int] = {}
+        # By s-offset, what S has: due time and leader epoch.
+        self.due: dict[int, tuple[int, int]] = {}
         self.state = ScheduleState(PendingBodies(), ScheduleWatermarks([]))
         note = self.state.checkpoint(0, -1)
         assert note is not None
@@ -98,10 +111,11 @@ class Lives:
         elif chance < 0.91:
             self.note_checkpoint()
         elif chance < 0.93:
-            self.retain()
+            if not self.is_unclean:
+                self.retain()
         elif chance < 0.95:
             self.take_and_put_back()
-        elif chance < 0.98:
+        elif chance < (0.96 if self.is_unclean else 0.98):
             self.fail_to_write()
         else:
             self.crash()
@@ -112,7 +126,7 @@ class Lives:
         self.s.append(ScheduledNote(due_ms).encode(self.clock), self.epoch)
         batch = body_of(count)
         s_offset = self.s.append(batch, self.epoch)
-        self.due[s_offset] = due_ms
+        self.due[s_offset] = due_ms, self.epoch
         self.state.park(Body(s_offset, due_ms, self.epoch, count, len(batch)), self.clock)
 
     def release(self, most: int) -> None:
@@ -156,6 +170,9 @@ class Lives:
         self.p.epochs.truncate_start(self.p.start)
 
     def crash(self) -> None:
+        if self.is_unclean and self.rng.random() < 0.5:
+            for log in (self.s, self.p):
+                log.lag(self.rng)
         self.s.cut(self.rng)
         self.p.cut(self.rng)
         self._forget_bodies()
@@ -167,11 +184,15 @@ class Lives:
 
     def check(self) -> None:
         """A rebuild now finds what is not released, and the living state has as much."""
+        # The last leader epoch in which P has a release of each s-offset.
         released = {
-            released_s_offset(decode_batch_header(batch, 0)) for _, _, batch in self.p.batches
+            released_s_offset(decode_batch_header(batch, 0)): epoch
+            for _, epoch, batch in self.p.batches
         }
         expected = sorted(
-            (due_ms, s_offset) for s_offset, due_ms in self.due.items() if s_offset not in released
+            (due_ms, s_offset)
+            for s_offset, (due_ms, epoch) in self.due.items()
+            if released.get(s_offset, -1) < epoch
         )
 
         rebuilt = self._rebuilt()
@@ -206,13 +227,119 @@ class Lives:
         return rebuild.finish(self.s.high_watermark)
 
 
-@pytest.mark.parametrize("first", range(0, 400, 100))
-def test_a_rebuild_finds_what_is_not_released(first: int) -> None:
+def run(seed: int, *, is_unclean: bool) -> None:
+    lives = Lives(seed, is_unclean=is_unclean)
+    for step in range(80):
+        lives.step()
+        try:
+            lives.check()
+        except AssertionError as error:
+            raise AssertionError(f"seed {seed}, step {step}") from error
+
+
+@pytest.mark.parametrize(
+    ("first", "is_unclean"), [(0, False), (100, False), (200, False), (300, False), (0, True)]
+)
+def test_a_rebuild_finds_what_is_not_released(first: int, is_unclean: bool) -> None:
     for seed in range(first, first + 100):
-        lives = Lives(seed)
-        for step in range(80):
-            lives.step()
-            try:
-                lives.check()
-            except AssertionError as error:
-                raise AssertionError(f"seed {seed}, step {step}") from error
+        run(seed, is_unclean=is_unclean)
+
+
+# --- Faults that the oracle has to find.
+
+
+def forget_exceptions(patch: pytest.MonkeyPatch) -> None:
+    """What waits at or below W is taken for released."""
+    patch.setattr(NotedCheckpoint, "is_exception", lambda self, s_offset: False)
+
+
+def apply_watermarks_behind_the_checkpoint(patch: pytest.MonkeyPatch) -> None:
+    honest = NotedCheckpoint.is_done
+    patch.setattr(
+        NotedCheckpoint,
+        "is_done",
+        lambda self, due_ms, s_offset: honest(
+            NotedCheckpoint(ANY_OFFSET, self.checkpoint), due_ms, s_offset
+        ),
+    )
+
+
+def take_any_checkpoint(patch: pytest.MonkeyPatch) -> None:
+    """It counts although P is not the log that it speaks of."""
+    patch.setattr(rebuilding, "counts", lambda *rest: True)
+
+
+def ask_for_no_epoch(patch: pytest.MonkeyPatch) -> None:
+    """A release counts for whatever body has its s-offset now."""
+    honest = Rebuild.add_release
+    patch.setattr(
+        Rebuild,
+        "add_release",
+        lambda self, s_offset, epoch, *rest: honest(self, s_offset, 2**31, *rest),
+    )
+
+
+def read_no_further_than_the_high_watermark(patch: pytest.MonkeyPatch) -> None:
+    honest = Rebuild.add_release
+
+    def add_release(self: Rebuild, s_offset: int, epoch: int, offset: int, count: int) -> None:
+        if offset < self._p_high_watermark:
+            honest(self, s_offset, epoch, offset, count)
+
+    patch.setattr(Rebuild, "add_release", add_release)
+
+
+def keep_what_s_has_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ScheduleState, "rollback_parked", lambda self, s_end_offset: False)
+
+
+def keep_releases_that_p_has_lost(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ScheduleState, "rollback_released", lambda self, p_end_offset: None)
+
+
+def lose_the_last_entry_of_a_block_that_is_split(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(entry_order, "CHUNK_ENTRIES_MAX", 2)
+    honest = EntryOrder._split
+
+    def split(self: EntryOrder, index: int) -> None:
+        del self._chunks[index].data[-self._width :]
+        honest(self, index)
+
+    patch.setattr(EntryOrder, "_split", split)
+
+
+def put_the_edge_of_a_block_an_entry_too_far(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(entry_order, "CHUNK_ENTRIES_MAX", 2)
+    honest = EntryOrder._split
+
+    def split(self: EntryOrder, index: int) -> None:
+        honest(self, index)
+        width = self._width
+        self._bounds[index + 1] = bytes(self._chunks[index + 1].data[width : 2 * width])
+
+    patch.setattr(EntryOrder, "_split", split)
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize(
+    ("plant", "is_unclean"),
+    [
+        (forget_exceptions, False),
+        (apply_watermarks_behind_the_checkpoint, False),
+        (take_any_checkpoint, True),
+        (ask_for_no_epoch, True),
+        (read_no_further_than_the_high_watermark, False),
+        (keep_what_s_has_lost, False),
+        (keep_releases_that_p_has_lost, False),
+        (lose_the_last_entry_of_a_block_that_is_split, False),
+        (put_the_edge_of_a_block_an_entry_too_far, False),
+    ],
+)
+def test_a_planted_fault_is_found(
+    plant: Callable[[pytest.MonkeyPatch], None], is_unclean: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(monkeypatch)
+
+    with pytest.raises(AssertionError):
+        for seed in range(300):
+            run(seed, is_unclean=is_unclean)

@@ -4,7 +4,17 @@ from __future__ import annotations
 
 import random
 
-from tests.support.schedule.parts import Client, P, Replica, Row, S, Violation
+from tests.support.schedule.parts import (
+    BATCHES_FAVOURED,
+    FAVOURS,
+    WEIGHTS,
+    Client,
+    P,
+    Replica,
+    Row,
+    S,
+    Violation,
+)
 
 
 class Clients:
@@ -39,8 +49,22 @@ class Clients:
         self.lagging_log = rng.choice((-1, P, S))
         # No checkpoint comes after an unclean election: leaders crash before.
         self.stops = unclean and rng.random() < 0.5
+        self.weights = dict(WEIGHTS)
+        self.p_flush_both = 0.6
+        # Chance that a cancel names a value again that was asked for lately.
+        self.p_ask_again = 0.0
+        self.favour(fault)
         for rep in self.reps:
             self.learn(rep)
+
+    def favour(self, fault):
+        """Take the settings that favour a fault, if it has some."""
+        if fault in FAVOURS:
+            factors, drawn = FAVOURS[fault]
+            for act, factor in factors.items():
+                self.weights[act] *= factor
+            self.batches_left = BATCHES_FAVOURED
+            vars(self).update(drawn)
 
     def saw(self, what):
         """Count what has happened, so that a search knows that it has looked at it."""

@@ -17,7 +17,7 @@ from __future__ import annotations
 from typing import Final
 
 from tests.support.schedule.elections import Elections
-from tests.support.schedule.parts import P, Violation
+from tests.support.schedule.parts import FAVOURS, STEPS_FAVOURED, P, Violation
 
 # Steps of a run, by its seed in turn.
 STEPS: Final = (80, 200, 400)
@@ -72,6 +72,8 @@ class ScheduleModel(Elections):
         if self.rng.random() < 0.7:
             later = [each for each in list(self.values)[-10:] if self.values[each]["is_later"]]
             value = self.rng.choice(later) if later else value
+        if self.p_ask_again and self.cancels and self.rng.random() < self.p_ask_again:
+            value = self.rng.choice(self.cancels[-3:])["value"]
         self.values[value]["cancels"] += 1
         request = {"value": value, "answer": None, "has_note": False, "at": self.tick}
         self.cancels.append(request)
@@ -79,7 +81,7 @@ class ScheduleModel(Elections):
 
     def step(self):
         rng = self.rng
-        x = rng.random()
+        (act,) = rng.choices(list(self.weights), self.weights.values())
         if self.unclean_mode and len(self.row.isr) < 3 and rng.random() < 0.01:
             # All in sync are gone at once; one that is not in sync is elected.
             for m in self.row.isr:
@@ -89,46 +91,46 @@ class ScheduleModel(Elections):
             return
         rep = rng.choice(self.reps)
         leaders = [each for each in self.reps if self.leads(each)]
-        if x < 0.14:
+        if act == "produce":
             self.produce(rng.choice(self.clients))
-        elif x < 0.26:
+        elif act == "serve":
             self.serve(rng.choice(self.clients))
-        elif x < 0.44:
+        elif act == "fetch":
             self.fetch(rep)
-        elif x < 0.56:
+        elif act == "flush":
             if rep.alive:
-                self.flush(rep, rng.random() < 0.6)
-        elif x < 0.66:
+                self.flush(rep, rng.random() < self.p_flush_both)
+        elif act == "release":
             if leaders:
                 self.release(rng.choice(leaders))
-        elif x < 0.71:
+        elif act == "tick":
             self.tick += rng.choice((1, 1, 2, 4))
-        elif x < 0.75:
+        elif act == "cancel":
             self.ask_cancel()
-        elif x < 0.79:
+        elif act == "checkpoint":
             if leaders and not (self.stops and self.row.unclean >= 0):
                 self.checkpoint(rng.choice(leaders))
-        elif x < 0.82:
+        elif act == "retain":
             if leaders:
                 self.retain(rng.choice(leaders))
-        elif x < 0.84:
+        elif act == "compact":
             if rep.alive:
                 self.compact(rep)
-        elif x < 0.88:
+        elif act == "change_isr":
             if leaders:
                 self.change_isr(rng.choice(leaders))
-        elif x < 0.92:
+        elif act == "learn":
             if rep.alive:
                 self.learn(rep)
-        elif x < 0.935:
+        elif act == "crash":
             if rep.alive:
                 self.crash(rep, rng.random() < self.p_power)
-        elif x < 0.96:
+        elif act == "restart":
             if not rep.alive:
                 self.restart(rep)
-        elif x < 0.985:
+        elif act == "lead_again":
             self.lead_again(rep)
-        elif x < 0.99:
+        elif act == "step_clock":
             rep.skew = rng.choice((-3, -1, 0, 0, 1, 3))
         else:
             self.disconnect(rng.choice(self.clients))
@@ -214,13 +216,18 @@ class ScheduleModel(Elections):
         return len(self.values)
 
 
+def steps_of(seed, fault):
+    """Return how many steps a run has."""
+    return STEPS_FAVOURED if fault in FAVOURS else STEPS[seed % len(STEPS)]
+
+
 def first_violation(seeds, fault="", unclean=False, seen=None):
     """Return the first of these seeds that violates something, with the sentence; None if none
     does."""
     for seed in seeds:
         model = ScheduleModel(seed, fault, unclean, seen)
         try:
-            model.run(STEPS[seed % len(STEPS)])
+            model.run(steps_of(seed, fault))
         except Violation as violation:
             return seed, str(violation)
     return None

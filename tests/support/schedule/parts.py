@@ -34,6 +34,81 @@ FAULTS: Final = {
 }
 
 
+# How often each act of a run comes, in thousandths.
+WEIGHTS: Final = {
+    "produce": 140,
+    "serve": 120,
+    "fetch": 180,
+    "flush": 120,
+    "release": 100,
+    "tick": 50,
+    "cancel": 40,
+    "checkpoint": 40,
+    "retain": 30,
+    "compact": 20,
+    "change_isr": 40,
+    "learn": 40,
+    "crash": 15,
+    "restart": 25,
+    "lead_again": 25,
+    "step_clock": 5,
+    "disconnect": 10,
+}
+
+# Settings of the runs that look for a fault which is rare in others: factors of these weights, and
+# what is drawn otherwise.  These runs have `STEPS_FAVOURED` steps.
+FAVOURS: Final = {
+    # P is flushed later than S, and a leader that is alone loses power.
+    "checkpoint_uncommitted": (
+        {
+            "retain": 3,
+            "crash": 2,
+            "restart": 1.5,
+            "change_isr": 6,
+            "release": 2,
+            "fetch": 0.45,
+            "learn": 0.3,
+            "lead_again": 3,
+        },
+        {"p_power": 0.9, "floor": 1, "p_flush_both": 0, "takes": 1, "p_write_fail": 0},
+    ),
+    # Clocks are stepped, and leaders change between checkpoints.
+    "watermark_too_wide": (
+        {
+            "checkpoint": 2,
+            "lead_again": 2,
+            "produce": 2,
+            "step_clock": 12,
+            "change_isr": 2,
+            "fetch": 6,
+            "serve": 0.3,
+            "restart": 2,
+        },
+        {"p_flush_both": 0.8, "p_power": 0.2, "floor": 1},
+    ),
+    "exceptions_forgotten": (
+        {
+            "checkpoint": 3,
+            "lead_again": 2,
+            "crash": 2,
+            "restart": 2,
+            "step_clock": 4,
+            "cancel": 0.2,
+        },
+        {},
+    ),
+    # Many cancels name the same few records, while leaders lose power.
+    "released_at_once": (
+        {"cancel": 8, "crash": 2, "restart": 3, "lead_again": 3, "fetch": 0.5, "flush": 3},
+        {"p_power": 0.9, "p_ask_again": 0.7, "floor": 2},
+    ),
+    # Leaders are deposed and learn it late.
+    "unknown_at_once": ({"learn": 0.1, "lead_again": 5, "produce": 2, "crash": 0.3}, {"takes": 4}),
+}
+STEPS_FAVOURED: Final = 1_500
+BATCHES_FAVOURED: Final = 80
+
+
 class Violation(Exception):
     """What must never happen, and has."""
 

@@ -11,7 +11,7 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator
 
-from tests.support.schedule.model import STEPS, ScheduleModel, first_violation
+from tests.support.schedule.model import ScheduleModel, first_violation, steps_of
 from tests.support.schedule.parts import FAULTS, Violation
 
 
@@ -39,7 +39,7 @@ def story_of(seed: int, fault: str, unclean: bool) -> list[str]:
     """Return what happened in one run, step by step."""
     story: list[str] = []
     try:
-        ScheduleModel(seed, fault, unclean, story=story).run(STEPS[seed % len(STEPS)])
+        ScheduleModel(seed, fault, unclean, story=story).run(steps_of(seed, fault))
         story.append("all is well")
     except Violation as violation:
         story.append(str(violation))
