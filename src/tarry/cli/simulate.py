@@ -31,6 +31,7 @@ _OF_ONE_TROUBLE = (
     "cluster-disks",
     "cluster-hour",
     "cluster-short-fetches",
+    "cluster-schedule-changes",
     "cluster-groups-disks",
     "cluster-groups-isolated",
 )

@@ -12,6 +12,7 @@ from tarry.simulation.cluster.cluster_run import ClusterRun
 from tarry.simulation.cluster.groups.run import ClusterGroupsRun
 from tarry.simulation.cluster.scenario import (
     OF_AN_HOUR,
+    OF_CHANGES,
     OF_DISKS,
     OF_ISOLATION,
     OF_SHORT_FETCHES,
@@ -58,6 +59,7 @@ SETTINGS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
     "cluster-disks": partial(ClusterRun, setting=OF_DISKS),
     "cluster-hour": partial(ClusterRun, setting=OF_AN_HOUR),
     "cluster-short-fetches": partial(ClusterRun, setting=OF_SHORT_FETCHES),
+    "cluster-schedule-changes": partial(ClusterScheduleRun, setting=OF_CHANGES),
     "cluster-groups-disks": partial(ClusterGroupsRun, setting=OF_DISKS),
     "cluster-groups-isolated": partial(ClusterGroupsRun, setting=OF_ISOLATION),
 }

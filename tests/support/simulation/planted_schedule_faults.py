@@ -1,7 +1,8 @@
 """Faults planted into scheduled records: slips of the kind that the design's rules forbid.
 
-As in `planted_faults.py`.  What concerns checkpoints matters where replicas lag
-behind: `tests/model/test_schedule_model.py` and `test_schedule_rebuild.py` have those faults.
+As in `planted_faults.py`.  `tests/model/test_schedule_model.py` plants faults into the protocol
+itself.  Faults that matter where a rebuild believes a checkpoint, or after an unclean election, are
+planted by `tests/model/test_schedule_rebuild.py`.
 """
 
 from __future__ import annotations
@@ -11,28 +12,37 @@ from typing import Final
 
 from tarry.base.errors import NONE
 from tarry.base.partition_row import PartitionRow
-from tarry.base.schedule_outcomes import CANCELLED, UNKNOWN
+from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, UNKNOWN
+from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.scheduling import partition_schedule
 from tarry.broker.scheduling.changing import ChangeStatus
 from tarry.broker.scheduling.loading import ScheduleLoad
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.scheduling import Scheduling
+from tarry.cluster.state.state import TopicState
+from tarry.partition.followers import Followers
 from tarry.partition.leader import AppendResult
 from tarry.partition.leadership import Leadership
 from tarry.partition.paired_check import PairedCheck
 from tarry.partition.producers import ProducerCheck, ProducerStates
-from tarry.partition.replicated_log import ReplicatedLog
+from tarry.partition.replicated_log import COMPANION, RECORDS, ReplicatedLog
+from tarry.partition.topic import HostedTopic
 from tarry.records.numbering import numbered
+from tarry.schedule import entry_order
 from tarry.schedule.cancels import OpenCancel, ScheduleIds
 from tarry.schedule.due_order import DueOrder
 from tarry.schedule.entries import due_ms_of, s_offset_of
 from tarry.schedule.entry_order import CHUNK_ENTRIES_MAX, EntryOrder
 from tarry.schedule.keeping import CompanionRule
 from tarry.schedule.notes import ANY_OFFSET, ScheduledNote
-from tarry.schedule.pending import Body, PendingBodies
+from tarry.schedule.pending import NEVER, Body, PendingBodies
 from tarry.schedule.rebuild import Rebuild
+from tarry.schedule.snapshot import SnapshotHeader, SnapshotWriter
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.taken_snapshot import TakenSnapshot
+
+# Entries of a block, where a fault lies at its edge.
+_FEW: Final = 4
 
 
 def release_above_the_high_watermark() -> None:
@@ -146,13 +156,19 @@ def read_releases_up_to_the_high_watermark() -> None:
 
 def count_a_follower_by_its_records_alone() -> None:
     """In sync means both logs; here the companion log is not looked at."""
-    may_join = Leadership.may_join
-    is_caught_up = Leadership.is_caught_up
+    _judge_followers_by(RECORDS)
 
-    def of_records(honest: Callable[..., bool]) -> Callable[..., bool]:
+
+def count_a_follower_by_its_companion_log_alone() -> None:
+    """The wish to change who is in sync is that of the companion log."""
+    _judge_followers_by(COMPANION)
+
+
+def _judge_followers_by(which: int) -> None:
+    def of_one_log(honest: Callable[..., bool]) -> Callable[..., bool]:
         def judge(self: Leadership, *rest: object) -> bool:
             logs = self.logs
-            self.logs = logs[:1]
+            self.logs = logs[which : which + 1] or logs
             try:
                 return honest(self, *rest)
             finally:
@@ -160,8 +176,44 @@ def count_a_follower_by_its_records_alone() -> None:
 
         return judge
 
-    Leadership.may_join = of_records(may_join)
-    Leadership.is_caught_up = of_records(is_caught_up)
+    Leadership.may_join = of_one_log(Leadership.may_join)
+    Leadership.is_caught_up = of_one_log(Leadership.is_caught_up)
+
+
+def count_what_the_leader_alone_has_parked() -> None:
+    """The high watermark of the companion log is the leader's own end."""
+    honest = Followers.high_watermark
+
+    def high_watermark(self: Followers, which: int, own_end: int, *rest: int) -> int:
+        return own_end if which == COMPANION else honest(self, which, own_end, *rest)
+
+    Followers.high_watermark = high_watermark
+
+
+def host_the_companion_log_a_turn_late() -> None:
+    """A partition is led, or copied, for a turn before it has its companion log."""
+    add_companion = Hosting._add_companion
+    step = Hosting.step
+    # By hosting: the topics of which it hosts a partition in this turn, and those that had theirs.
+    late: dict[int, dict[HostedTopic, None]] = {}
+    known: dict[tuple[HostedTopic, int], None] = {}
+
+    def add(
+        self: Hosting, topic: TopicState, hosted: HostedTopic, index: int
+    ) -> ReplicatedLog | None:
+        if (hosted, index) in known:
+            return add_companion(self, topic, hosted, index)
+        known[hosted, index] = None
+        late.setdefault(id(self), {})[hosted] = None
+        return None
+
+    def step_late(self: Hosting) -> None:
+        for hosted in late.pop(id(self), {}):
+            self._unmade.setdefault(hosted, 0)
+        step(self)
+
+    Hosting._add_companion = add
+    Hosting.step = step_late
 
 
 def keep_the_schedule_over_a_change_of_leaders() -> None:
@@ -195,6 +247,31 @@ def answer_a_cancel_before_its_note_counts() -> None:
             honest(self, log, required_offset)
 
     ChangeStatus.rest_on = rest_on
+
+
+def answer_already_released_before_the_record_counts() -> None:
+    """The record is lost with its leader: it comes at another offset, or it is cancelled."""
+    honest = ChangeStatus.rest_on
+
+    def rest_on(self: ChangeStatus, log: ReplicatedLog, required_offset: int) -> None:
+        if self.result.outcome != ALREADY_RELEASED:
+            honest(self, log, required_offset)
+
+    ChangeStatus.rest_on = rest_on
+
+
+def release_before_all_counts_that_was_acknowledged() -> None:
+    """A new leader releases what it knows to count, and what is due before that comes later."""
+
+    def next_due_ms(self: PartitionSchedule) -> int:
+        return NEVER if self.state is None else self.state.next_due_ms()
+
+    PartitionSchedule.next_due_ms = next_due_ms
+
+
+def take_a_batch_of_a_client_for_a_release() -> None:
+    """A producer that names a body has it taken for released."""
+    partition_schedule.release_fault = lambda header: ""
 
 
 def answer_unknown_without_a_note() -> None:
@@ -272,7 +349,36 @@ def compact_away_what_waits() -> None:
     CompanionRule._waits_until = waits
 
 
+# -- Faults of packed blocks; small ones favour them.
+
+
+def lose_the_last_entry_of_a_block_that_is_split() -> None:
+    entry_order.CHUNK_ENTRIES_MAX = _FEW
+    honest = EntryOrder._split
+
+    def split(self: EntryOrder, index: int) -> None:
+        del self._chunks[index].data[-self._width :]
+        honest(self, index)
+
+    EntryOrder._split = split
+
+
+def look_for_nothing_behind_the_edge_of_a_block() -> None:
+    entry_order.CHUNK_ENTRIES_MAX = _FEW
+    EntryOrder._chunk_with = EntryOrder._chunk_of
+
+
 # -- Faults of snapshots.
+
+
+def write_a_snapshot_without_its_last_entry() -> None:
+    honest = SnapshotWriter.__init__
+
+    def begin(self: SnapshotWriter, state: ScheduleState, header: SnapshotHeader) -> None:
+        honest(self, state, header)
+        self._before -= 1
+
+    SnapshotWriter.__init__ = begin
 
 
 def leave_out_what_leaves_while_a_snapshot_is_written() -> None:
@@ -309,7 +415,6 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     forget_what_a_lost_note_had_cancelled: 37,
     forget_whom_a_record_has_replaced: 9,
     move_a_copy: 6,
-    answer_unknown_without_a_note: 103,
     cancel_what_is_being_released: 14,
     compact_away_what_waits: 18,
     forget_what_was_cancelled_since_the_snapshot: 14,
@@ -319,14 +424,28 @@ CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
     load_before_the_copied_tail_is_written: 29,
     read_releases_up_to_the_high_watermark: 3,
     count_a_follower_by_its_records_alone: 15,
-    keep_the_schedule_over_a_change_of_leaders: 27,
     release_above_the_high_watermark: 2,
     forget_whose_body_was_released: 2,
     look_up_retries_in_the_log_of_the_partition_alone: 2,
-    answer_a_cancel_before_its_note_counts: 47,
     cancel_what_is_being_released: 19,
     forget_whom_a_record_has_replaced: 19,
     compact_away_what_waits: 2,
     write_a_snapshot_that_ends_a_batch_too_late: 5,
     leave_out_what_leaves_while_a_snapshot_is_written: 16,
+}
+
+# Leaders that are cut off and die, while many clients change what waits.
+CLUSTER_SCHEDULE_CHANGES: Final[dict[Callable[[], None], int]] = {
+    answer_already_released_before_the_record_counts: 2,
+    answer_a_cancel_before_its_note_counts: 1,
+    answer_unknown_without_a_note: 22,
+    release_before_all_counts_that_was_acknowledged: 10,
+    take_a_batch_of_a_client_for_a_release: 1,
+    count_a_follower_by_its_companion_log_alone: 7,
+    count_what_the_leader_alone_has_parked: 1,
+    host_the_companion_log_a_turn_late: 1,
+    keep_the_schedule_over_a_change_of_leaders: 8,
+    write_a_snapshot_without_its_last_entry: 1,
+    lose_the_last_entry_of_a_block_that_is_split: 1,
+    look_for_nothing_behind_the_edge_of_a_block: 1,
 }

@@ -33,7 +33,11 @@ from tests.support.simulation.planted_move_faults import (
 )
 from tests.support.simulation.planted_replica_faults import REPLICAS
 from tests.support.simulation.planted_row_faults import ROWS
-from tests.support.simulation.planted_schedule_faults import CLUSTER_SCHEDULE, SCHEDULE
+from tests.support.simulation.planted_schedule_faults import (
+    CLUSTER_SCHEDULE,
+    CLUSTER_SCHEDULE_CHANGES,
+    SCHEDULE,
+)
 
 from tarry.simulation.run import run_seed
 
@@ -48,6 +52,7 @@ PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
     "cluster": {**CLUSTER, **ROWS, **HABITS["cluster"]},
     "cluster-groups": CLUSTER_GROUPS,
     "cluster-schedule": CLUSTER_SCHEDULE,
+    "cluster-schedule-changes": CLUSTER_SCHEDULE_CHANGES,
     "cluster-disks": CLUSTER_DISKS,
     "cluster-hour": CLUSTER_HOUR,
     "cluster-groups-disks": CLUSTER_GROUPS_DISKS,

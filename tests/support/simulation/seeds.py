@@ -13,10 +13,11 @@ SEEDS: Final = {
     "replicas": 80,
     "cluster": 300,
     "cluster-groups": 60,
-    "cluster-schedule": 60,
+    "cluster-schedule": 150,
     "cluster-disks": 10,
     "cluster-hour": 2,
     "cluster-short-fetches": 10,
+    "cluster-schedule-changes": 20,
     "cluster-groups-disks": 10,
     "cluster-groups-isolated": 10,
 }

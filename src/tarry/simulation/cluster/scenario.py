@@ -72,6 +72,7 @@ OF_DISKS: Final = "disks"
 OF_AN_HOUR: Final = "hour"
 OF_SHORT_FETCHES: Final = "short fetches"
 OF_ISOLATION: Final = "isolation"
+OF_CHANGES: Final = "changes"
 
 HOUR_MS: Final = 3_600_000
 

@@ -35,6 +35,13 @@ class ClusterScheduleIds:
         # calendar, when it was first seen.
         self._seen: dict[tuple[Place, int, int], tuple[int, int]] = {}
 
+    def favour_changes(self) -> None:
+        """Let many clients send and change few ids, without pauses."""
+        self.pause_ms_max = 30
+        self.changers = 4
+        self.steps_clocks = False
+        self.ledger.id_count = 12
+
     def step_a_clock(self, nodes: list[ClusterNode]) -> None:
         """Set the calendar of a broker forward or back."""
         random = self.random

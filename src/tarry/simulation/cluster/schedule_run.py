@@ -27,7 +27,7 @@ from tarry.simulation.cluster.cluster_run import ClusterRun
 from tarry.simulation.cluster.disk_log import DiskBatch
 from tarry.simulation.cluster.faulty_cluster import TOPIC
 from tarry.simulation.cluster.results import Found, check_handed_out, records_of
-from tarry.simulation.cluster.scenario import ClusterScenario
+from tarry.simulation.cluster.scenario import DIVIDED, KILL, OF_CHANGES, ClusterScenario
 from tarry.simulation.cluster.schedule_ids import CLOCK_STEPS, ClusterScheduleIds
 from tarry.simulation.schedule.changer import Changer
 from tarry.simulation.trace import Trace
@@ -50,7 +50,7 @@ class ClusterScheduleScenario(ClusterScenario):
         self.topic_configs = {"delay.enable": "true", "delay.source": "timestamp"}
         first = random.randrange(len(_DELAYS_MS))
         self.delays_ms = _DELAYS_MS[first:]
-        self.has_ids = False
+        self.has_ids = self.is_of_changes = False
         if self.duration_ms % 2 == 0:
             # The duration chooses, nothing is drawn.  With small segments compaction drops
             # released batches during the run.  Still smaller ones would slow down a new leader,
@@ -59,9 +59,31 @@ class ClusterScheduleScenario(ClusterScenario):
             self.topic_configs["segment.index.bytes"] = str(8 * (6 + self.duration_ms % 6))
             self.topic_configs["index.interval.bytes"] = "2000"
 
+    def favour(self, setting: str, random: Random) -> None:
+        if setting == OF_CHANGES:
+            self._draw_of_changes(random)
+        else:
+            super().favour(setting, random)
+
+    def _draw_of_changes(self, random: Random) -> None:
+        """End the lives of leaders that are cut off while clients change what waits."""
+        self.is_of_changes = True
+        self.kinds = [DIVIDED, DIVIDED, DIVIDED, KILL]
+        self.is_operated = self.prefers_leaders = self.strikes_two = False
+        self.delays_additions = self.remakes_topic = False
+        self.partitions = 1
+        self.lag_ms = 1_500
+        self.flush_ms_max = (3, 60)[random.randrange(2)]
+        self.delay_ms_max = 20
+        self.power_after_cut_percent = 0
+        self.duration_ms = 6_000
+        self.pause_ms_max = 900
+        self.producer_pause_ms_max = 150
+        self.delays_ms = (60, 150, 400, 1_500)
+
     def draw_ids(self, random: Random) -> None:
         """Draw whether headers say when records are due, and which ids they have."""
-        self.has_ids = random.randrange(2) == 0
+        self.has_ids = random.randrange(2) == 0 or self.is_of_changes
         if self.has_ids:
             self.topic_configs["delay.source"] = "header"
 
@@ -82,6 +104,8 @@ class ClusterScheduleRun(ClusterRun):
         self.ids: ClusterScheduleIds | None = None
         if self.scenario.has_ids:
             self.ids = ClusterScheduleIds(random, self.checker)
+            if self.scenario.is_of_changes:
+                self.ids.favour_changes()
         self.checker.on_batch = self._see
         self.early: list[str] = []
         # Count of released batches that were seen when they were written.
@@ -112,6 +136,7 @@ class ClusterScheduleRun(ClusterRun):
                 ids.ledger,
                 pause_ms_max=ids.pause_ms_max,
                 leads=partial(_leads, node),
+                imitates=self.scenario.is_of_changes,
             ).start()
 
     def strike(self) -> None:

@@ -31,6 +31,7 @@ from tarry.protocol.messages.produce import (
     decode_produce_response,
 )
 from tarry.records.builder import BatchBuilder
+from tarry.schedule.release import released_batch
 from tarry.simulation.clients.context import KnownTopic, RunContext
 from tarry.simulation.clients.history import Place, place_name
 from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script
@@ -41,6 +42,8 @@ _TIMEOUT_MS: Final = 2_000
 _PRODUCE_VERSION: Final = 9
 _RECORDS_MAX: Final = 4
 _CHANGES_MAX: Final = 3
+# One of so many requests of a client that imitates releases.
+_IMITATED_OF: Final = 16
 _VALUE_BYTES_MAX: Final = 120
 # A change by s-offset names one of so many entries that were parked last.
 _NEWEST: Final = 20
@@ -60,7 +63,8 @@ _REFUSALS: Final = (
 class Changer(RunClient):
     """Client of one broker that works until the run is quiet.
 
-    `leads` says whether the broker believes that it leads a partition.
+    `leads` says whether the broker believes that it leads a partition.  If it `imitates`, it also
+    sends batches that look like releases, which the broker has to refuse.
     """
 
     def __init__(
@@ -73,6 +77,7 @@ class Changer(RunClient):
         *,
         pause_ms_max: int,
         leads: Callable[[Place], bool],
+        imitates: bool = False,
     ) -> None:
         super().__init__(context, name, run)
         self._topic = topic
@@ -80,6 +85,7 @@ class Changer(RunClient):
         self._pause_ms_max = pause_ms_max
         self._count = 0
         self._leads = leads
+        self._imitates = imitates
 
     def script(self) -> Script:
         random = self.context.random
@@ -88,7 +94,9 @@ class Changer(RunClient):
             place = self._draw_place()
             if place is None:
                 continue
-            if random.randrange(2):
+            if self._imitates and random.randrange(_IMITATED_OF) == 0:
+                yield from self._imitate(place)
+            elif random.randrange(2):
                 yield from self._send(place)
             else:
                 yield from self._change(place)
@@ -113,12 +121,7 @@ class Changer(RunClient):
             now_wall_ms = self.context.clock.now_wall_ms
             builder.append(now_wall_ms, None, wish.value, wish.headers(random.randrange(2)))
             wishes.append(wish)
-        data = [PartitionProduceData(place[1], window_of(builder.build(codec)))]
-        topic = TopicProduceData(self._topic.name, partition_data=data)
-        request = ProduceRequest(None, -1, _TIMEOUT_MS, [topic])
-        outcome = yield Query(
-            api_keys.PRODUCE, _PRODUCE_VERSION, request, decode_produce_response, _TIMEOUT_MS
-        )
+        outcome = yield self._produce(place, builder.build(codec))
         if outcome is None or not isinstance(outcome.answer, ProduceResponse):
             return
         code = outcome.answer.responses[0].partition_responses[0].error_code
@@ -126,6 +129,30 @@ class Changer(RunClient):
             if code == errors.NONE:
                 wish.is_promised = True
                 wish.promised_ms = self.context.clock.now_ms
+
+    def _produce(self, place: Place, batch: bytes) -> Query:
+        data = [PartitionProduceData(place[1], window_of(batch))]
+        topic = TopicProduceData(self._topic.name, partition_data=data)
+        request = ProduceRequest(None, -1, _TIMEOUT_MS, [topic])
+        return Query(
+            api_keys.PRODUCE, _PRODUCE_VERSION, request, decode_produce_response, _TIMEOUT_MS
+        )
+
+    def _imitate(self, place: Place) -> Script:
+        """Send a batch that says of a body which was parked lately that it is released."""
+        parked = self._ledger.parked.get(place, [])[-_NEWEST:]
+        if not parked:
+            return
+        builder = BatchBuilder()
+        builder.append(self.context.clock.now_wall_ms, None, b"no release")
+        s_offset = parked[self.context.random.randrange(len(parked))]
+        outcome = yield self._produce(place, released_batch(builder.build(), s_offset))
+        if outcome is None or not isinstance(outcome.answer, ProduceResponse):
+            return
+        if outcome.answer.responses[0].partition_responses[0].error_code == errors.NONE:
+            self.context.history.violate(
+                f"{place_name(place)} has taken a client's batch for the release of {s_offset}"
+            )
 
     def _draw_wish(self, place: Place) -> SentWish:
         random = self.context.random
