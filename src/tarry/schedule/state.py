@@ -269,11 +269,10 @@ class ScheduleState:
         return body.committed_offset if body.is_over and body.committed_count else None
 
     def cancel(self, s_offset: int, note_offset: int) -> None:
-        """Take out a body that is cancellable and that the note at this offset of S cancels."""
+        """Take out a cancellable body.  S has committed the cancel once it has committed the batch
+        at `note_offset`: the note that cancels it, or the body that takes its place."""
         place = PENDING
-        body = self.pending.forget(s_offset)
-        if body is None:
-            body = self._resting.pop(s_offset, None)
+        body = self.pending.forget(s_offset) or self._resting.pop(s_offset, None)
         if body is None and self._is_parked(s_offset):
             place = PARKED
             body = self._parked.pop(self._parked_index(s_offset))

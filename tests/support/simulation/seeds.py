@@ -17,7 +17,7 @@ SEEDS: Final = {
     "cluster-disks": 10,
     "cluster-hour": 2,
     "cluster-short-fetches": 10,
-    "cluster-schedule-changes": 20,
+    "cluster-schedule-changes": 10,
     "cluster-groups-disks": 10,
     "cluster-groups-isolated": 10,
 }

@@ -208,8 +208,8 @@ class PartitionSchedule(ParkingDoor):
             if note.cancelled:
                 self._checkpoints.note_cancel()
             for cancelled in note.cancelled:
-                # The note lies right before its batch.
-                state.cancel(cancelled, s_offset - 1)
+                # The note counts with its batch: without the batch it cancels nothing.
+                state.cancel(cancelled, s_offset)
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self.count_waiting()

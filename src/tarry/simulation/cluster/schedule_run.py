@@ -101,10 +101,11 @@ class ClusterScheduleRun(ClusterRun):
         assert isinstance(self.scenario, ClusterScheduleScenario)
         random = Random(seed ^ _IDS_SEED)
         self.scenario.draw_ids(random)
+        self.is_of_changes = self.scenario.is_of_changes
         self.ids: ClusterScheduleIds | None = None
         if self.scenario.has_ids:
             self.ids = ClusterScheduleIds(random, self.checker)
-            if self.scenario.is_of_changes:
+            if self.is_of_changes:
                 self.ids.favour_changes()
         self.checker.on_batch = self._see
         self.early: list[str] = []
@@ -136,7 +137,7 @@ class ClusterScheduleRun(ClusterRun):
                 ids.ledger,
                 pause_ms_max=ids.pause_ms_max,
                 leads=partial(_leads, node),
-                imitates=self.scenario.is_of_changes,
+                imitates=self.is_of_changes,
             ).start()
 
     def strike(self) -> None:

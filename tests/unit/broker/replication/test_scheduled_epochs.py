@@ -19,9 +19,9 @@ class Scene(LeaderScene):
     def __init__(self) -> None:
         super().__init__((1, 2), delay_enable="true", delay_source="header")
 
-    def park(self, value: bytes, after_ms: int) -> None:
+    def park(self, value: bytes, after_ms: int, schedule_id: str = "") -> None:
         answer = self.operator.produce(
-            a_batch(value, headers=(after(after_ms),)), topic="shared", acks=1
+            a_batch(value, headers=(after(after_ms, schedule_id),)), topic="shared", acks=1
         )
         assert answer.error_code == 0
 
@@ -31,6 +31,19 @@ class Scene(LeaderScene):
             end = int(log.log.log_end_offset)
             self.fetch(SECOND, {index: end}, epoch=epoch, last_epoch=epoch if end else -1)
         self.hand.settle()
+
+    def copy_schedule(self, end: int) -> None:
+        """Have the follower report that it has the companion log up to this offset."""
+        self.fetch(SECOND, {SCHEDULE: end}, epoch=0, last_epoch=0)
+        self.hand.settle()
+
+    def waiting(self) -> list[int]:
+        """Return the s-offsets of what waits, in their order."""
+        leadership = self.partition().leadership
+        schedule = self.hand.broker.scheduling.get(leadership)
+        assert schedule is not None
+        assert schedule.state is not None
+        return [each.s_offset for each in schedule.state.waiting_in(0, 100)]
 
     def companion(self):
         return self.partition().leadership.logs[COMPANION]
@@ -56,3 +69,22 @@ def test_a_new_epoch_releases_nothing_before_it_knows_what_was_acknowledged() ->
 
     assert before == 0
     assert scene.values(epoch=1) == [b"first", b"second"]
+
+
+def test_a_record_waits_until_the_one_that_takes_its_place_counts() -> None:
+    scene = Scene()
+    scene.park(b"first", 60_000, "x")
+    scene.copy()
+    (first,) = scene.waiting()
+    scene.park(b"second", 90_000, "x")
+    end = int(scene.companion().log.log_end_offset)
+
+    # The follower has the note that names the first record, and not the batch right behind it: as
+    # the leader of the next epoch it would let the first record come.
+    scene.copy_schedule(end - 1)
+    before = scene.waiting()
+    scene.copy_schedule(end)
+
+    assert scene.companion().high_watermark == end
+    assert before == [first, end - 1]
+    assert scene.waiting() == [end - 1]
