@@ -5,6 +5,9 @@ checkpoint that counts is taken, and P is read from there to its end.  A release
 only if its leader epoch is not below the body's: after an unclean election s-offsets are given
 again.
 
+What the checkpoint says is done was released or cancelled.  If compaction has dropped batches of S
+behind such a body, its cancel may be among them, so it is not known as released.
+
 A recurring body is not done by a release.  Its last instance is the later one of the checkpoint and
 of P's releases.
 
@@ -91,6 +94,10 @@ class Rebuild:
         self._scheduled: ScheduledNote | None = None
         self._body_offset = NO_S_OFFSET
         self._note_position = NO_POSITION
+        # Offset behind the batch of S that was read last, -1 before the first one; and the offset
+        # behind the last hole, which compaction has left.
+        self._next_offset = -1
+        self._hole_end = 0
         # The snapshot that this rebuild begins with; None without one.
         self._snapshot: TakenSnapshot | None = None
 
@@ -102,6 +109,7 @@ class Rebuild:
 
     def add_note(self, offset: int, note: ScheduleNote, position: int = NO_POSITION) -> None:
         """Take the note at this offset of S, and at this position in its segment."""
+        self._pass(offset, offset + 1)
         self._scheduled = None
         self._note_position = position
         self._body_offset = NO_S_OFFSET
@@ -124,6 +132,7 @@ class Rebuild:
 
     def add_body(self, s_offset: int, leader_epoch: int, record_count: int, size: int) -> None:
         """Take the body at this offset of S: the batch behind its note."""
+        self._pass(s_offset, s_offset + record_count)
         note = self._scheduled
         body_offset = self._body_offset
         self._scheduled = None
@@ -145,11 +154,19 @@ class Rebuild:
 
         The note right before it may still cancel other bodies.
         """
+        # Other batches may have gone with the records, so what follows lies behind a hole.
+        self._pass(s_offset, s_offset)
         note = self._scheduled
         if note is not None and self._body_offset == s_offset:
             self._take_cancelled(note)
         self._scheduled = None
         self._body_offset = NO_S_OFFSET
+
+    def _pass(self, offset: int, next_offset: int) -> None:
+        """Note that the batch at this offset of S is read, and where the next one should begin."""
+        if self._next_offset not in (-1, offset):
+            self._hole_end = offset
+        self._next_offset = next_offset
 
     def _take_cancelled(self, note: ScheduledNote) -> None:
         for cancelled in note.cancelled:
@@ -395,11 +412,13 @@ class Rebuild:
             body.due_ms = max(body.due_ms, body.last_ms)
             self._take_over_id(state, body)
             state.restore(body, self._s_high_watermark)
-        elif self._is_done(body):
-            state.released.add(body, NO_S_OFFSET)
-        else:
+        elif not self._is_done(body):
             self._take_over_id(state, body)
             state.restore(body, self._s_high_watermark)
+        elif s_offset < self._hole_end:
+            self._take_over_id(state, body)
+        else:
+            state.released.add(body, NO_S_OFFSET)
 
     def _take_over_id(self, state: ScheduleState, body: Body) -> None:
         """Forget the released body that had this body's id before: the id means this body now."""

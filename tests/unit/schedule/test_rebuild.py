@@ -127,6 +127,34 @@ def test_what_was_cancelled_is_not_pending() -> None:
     assert pending(rebuild) == [4]
 
 
+def test_what_is_done_is_known_as_released_only_if_no_cancel_of_it_can_be_lost() -> None:
+    rebuild = Rebuild()
+    for s_offset, schedule_id in ((2, b"one"), (4, b"two"), (9, b"two")):
+        place = RecordPlace(0, 1, s_offset, schedule_id)
+        rebuild.add_note(s_offset - 1, ScheduledNote(s_offset, [place]))
+        rebuild.add_body(s_offset, 0, 1, 100)
+    # Compaction has dropped the batches at 5 to 7: one of them may have cancelled the first two.
+    rebuild.add_note(10, checkpoint(1, 0, 9, 9))
+    rebuild.begin_releases(epochs((0, 0)), 0, 1, 1)
+
+    state = rebuild.finish(ALL)
+
+    assert [state.released_offset(s_offset) for s_offset in (2, 4, 9)] == [None, None, -1]
+    assert state.released.s_offset_of(b"one") is None
+    assert state.released.s_offset_of(b"two") == 9
+
+
+def test_what_lies_before_an_emptied_batch_may_have_been_cancelled() -> None:
+    rebuild = Rebuild()
+    park(rebuild, 2, 2)
+    rebuild.add_note(3, ScheduledNote(3))
+    rebuild.add_emptied(4)
+    rebuild.add_note(6, checkpoint(1, 0, 9, 9))
+    rebuild.begin_releases(epochs((0, 0)), 0, 1, 1)
+
+    assert rebuild.finish(ALL).released_offset(2) is None
+
+
 def test_what_lies_above_the_high_watermark_is_parked() -> None:
     rebuild = Rebuild()
     park(rebuild, 2, 10)
