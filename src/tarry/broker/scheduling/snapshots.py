@@ -104,6 +104,9 @@ class ScheduleSnapshots:
         companion = self._companion
         if companion.log.flaw_offset >= 0 or self._partition.log.flaw_offset >= 0:
             return False
+        if companion.is_behind_epoch() or self._partition.is_behind_epoch():
+            # An earlier leader may have released bodies that do not count as committed here yet.
+            return False
         grown = companion.high_watermark - self.s_offset
         if grown < self._settings.offsets_min:
             return False
@@ -139,6 +142,9 @@ class ScheduleSnapshots:
             writer.end()
         if file is not None:
             file.close()
+        if self.is_under_way:
+            with suppress(StorageError):
+                self._companion.log.disk.remove(self._path + _TEMPORARY_SUFFIX)
         self._writer = None
         self._file = None
         self._is_written = False

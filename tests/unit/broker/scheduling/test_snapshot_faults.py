@@ -170,3 +170,39 @@ def test_a_list_that_goes_on_behind_an_impossible_place_is_answered(s_offset: in
     found = user.list(asked, due_from_ms=-(2**63), due_until_ms=2**63 - 1)
 
     assert found.error_code == 0
+
+
+@pytest.mark.parametrize("which", ["records", "companion"])
+def test_no_snapshot_is_begun_while_an_earlier_leader_may_have_known_more(which: str) -> None:
+    """The partition may have releases of bodies that this leader does not count as committed."""
+    user = Keeper()
+    user.keeps(False)
+    user.park(b"a", 100)
+    schedule = user.schedule()
+    log = schedule.companion if which == "companion" else schedule.partition
+    log.epoch_start = 1_000
+    user.keeps(True)
+    user.park(b"b", 200)
+    user.hand.settle()
+    was_written = user.hand.disk.exists(SNAPSHOT)
+
+    log.epoch_start = 0
+    user.park(b"c", 300)
+    user.hand.settle()
+
+    assert not was_written
+    assert user.hand.disk.exists(SNAPSHOT)
+
+
+def test_a_snapshot_that_a_disk_has_refused_takes_no_room_on_it() -> None:
+    user = Keeper()
+    user.keeps(False)
+    user.park(b"a", 100)
+    user.keeps(True)
+    user.hand.disk.fail_writes(1, SNAPSHOT)
+    user.park(b"b", 200)
+    user.hand.settle()
+
+    assert user.hand.disk.paths(COMPANION) == [
+        path for path in user.hand.disk.paths(COMPANION) if "tmp" not in path
+    ]
