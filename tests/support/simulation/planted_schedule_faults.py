@@ -412,7 +412,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
     fill_no_gaps: 73,
     keep_what_the_companion_log_has_dropped: 37,
     count_a_release_that_was_not_written: 44,
-    forget_what_a_lost_note_had_cancelled: 37,
+    forget_what_a_lost_note_had_cancelled: 48,
     forget_whom_a_record_has_replaced: 9,
     move_a_copy: 6,
     cancel_what_is_being_released: 14,
