@@ -421,7 +421,7 @@ SCHEDULE: Final[dict[Callable[[], None], int]] = {
 }
 
 CLUSTER_SCHEDULE: Final[dict[Callable[[], None], int]] = {
-    load_before_the_copied_tail_is_written: 29,
+    load_before_the_copied_tail_is_written: 55,
     read_releases_up_to_the_high_watermark: 3,
     count_a_follower_by_its_records_alone: 15,
     keep_the_schedule_over_a_change_of_leaders: 27,
