@@ -16,8 +16,7 @@ from tarry.spark.writing.columns import by_topic
 from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
 from tarry.spark.writing.due_rows import DueRows
 from tarry.spark.writing.plan import PlannedBatch, PlannedFile, TaskOutput, TaskPart
-from tarry.spark.writing.target import topic_to_write
-from tarry.spark.writing.topic_limits import TopicLimits, read_limits
+from tarry.spark.writing.topic_limits import TaskTopics, TopicLimits
 from tarry.spark.writing.write_options import WriteOptions
 from tarry.wire.crc32c import crc32c
 
@@ -89,57 +88,57 @@ class TaskWriter:
         self._first_partition = first_partition
         # By topic, and whether their batches may wait.
         self._packers: dict[tuple[str, bool], BatchPacker] = {}
-        self._limits: dict[str, TopicLimits] = {}
         self._file = BatchFile(SinkDirectory(local_path(options.location)))
 
     def write(self, batches: Iterable[pa.RecordBatch]) -> TaskOutput:
         """Write all rows to the file."""
         try:
             with Publisher(self._options.client_settings) as publisher:
-                due_rows = DueRows(publisher, self._options)
+                topics = TaskTopics(publisher)
+                due_rows = DueRows(topics, self._options)
                 for batch in batches:
-                    self._write_rows(batch, due_rows, publisher)
+                    self._write_rows(batch, due_rows, topics)
                 for packer in self._packers.values():
-                    self._append(packer.topic, packer.drain())
+                    self._append(topics.limits(packer.topic), packer.drain())
             return self._file.finish()
         except BaseException:
             self._file.drop()
             raise
 
-    def _write_rows(self, batch: pa.RecordBatch, due_rows: DueRows, publisher: Publisher) -> None:
+    def _write_rows(self, batch: pa.RecordBatch, due_rows: DueRows, topics: TaskTopics) -> None:
         for topic, rows in by_topic(batch, self._columns, self._options.topic):
             now_ms = wall_ms()
             for part in due_rows.parts(topic, rows, now_ms):
-                packer = self._packers.get((topic, part.is_due))
-                if packer is None:
-                    packer = self._packer(topic, publisher)
-                    if part.is_due:
-                        packer.records_max = SCHEDULE_PLACES_MAX
-                    self._packers[topic, part.is_due] = packer
-                self._limits[topic].check_rows(part.rows, now_ms, is_due=part.is_due)
-                self._append(topic, packer.pack(part.rows, now_ms))
+                packer = self._packer(topic, topics, is_due=part.is_due)
+                limits = topics.limits(topic)
+                limits.check_rows(part.rows, now_ms, is_due=part.is_due)
+                self._append(limits, packer.pack(part.rows, now_ms))
                 if part.is_alone:
-                    self._append(topic, packer.drain())
+                    self._append(limits, packer.drain())
                     packer.any_partition = (packer.any_partition + 1) % packer.partition_count
 
-    def _append(self, topic: str, batches: Iterator[FinishedBatch]) -> None:
-        limits = self._limits[topic]
+    def _append(self, limits: TopicLimits, batches: Iterator[FinishedBatch]) -> None:
         for batch in batches:
             limits.check_batch(batch, wall_ms())
-            self._file.append(topic, batch)
+            self._file.append(limits.topic, batch)
 
-    def _packer(self, topic: str, publisher: Publisher) -> BatchPacker:
-        described = topic_to_write(publisher, topic)
-        limits = self._limits[topic] = read_limits(publisher, topic)
+    def _packer(self, topic: str, topics: TaskTopics, *, is_due: bool) -> BatchPacker:
+        """Return the packer of a topic's rows that are due at once, or of the others."""
+        packer = self._packers.get((topic, is_due))
+        if packer is not None:
+            return packer
+        count = topics.partition_count(topic)
+        limits = topics.limits(topic)
         settings, batch_bytes = self._options.producer_settings, self._options.batch_bytes
         if limits.batch_bytes_max is not None:
             # The topic decides: what a producer takes unless it is told otherwise is less.
             settings = self._options.settings_of_any_size()
             batch_bytes = min(batch_bytes, limits.batch_bytes_max * FILLED_TENTHS // 10)
-        count = len(described.partitions)
-        packer = BatchPacker(topic, count, settings, batch_bytes)
+        packer = self._packers[topic, is_due] = BatchPacker(topic, count, settings, batch_bytes)
         if "compression.type" not in self._options.settings:
             # It may have come compressed, from a topic that takes as much.
             packer.plain_bytes_max = limits.batch_bytes_max
+        if is_due:
+            packer.records_max = SCHEDULE_PLACES_MAX
         packer.any_partition = self._first_partition % count
         return packer

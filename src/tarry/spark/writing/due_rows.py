@@ -28,11 +28,9 @@ from tarry.client.core.producer.due import (
 )
 from tarry.client.core.producer.partitioner import may_go_anywhere, partition_by_hash
 from tarry.client.face.due import due_given
-from tarry.client.sync.publisher import Publisher
 from tarry.spark.writing.columns import DUE_NAMES
 from tarry.spark.writing.plan import SinkRefused
-from tarry.spark.writing.target import topic_to_write
-from tarry.spark.writing.topic_limits import DELAY_MAX, read_limits
+from tarry.spark.writing.topic_limits import DELAY_MAX, TaskTopics
 from tarry.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ TIMESTAMP: Final = "timestamp"
 
 MICROSECONDS: Final = 1_000
 
-# What a sentence shows of a row's key or value.
+# Characters of a row's key or value that a sentence shows, at most.
 SHOWN_MAX: Final = 60
 
 
@@ -74,10 +72,10 @@ class DelayedTopic(NamedTuple):
 class DueRows:
     """Due rows of one task; each topic is asked once how it delays records."""
 
-    def __init__(self, publisher: Publisher, options: WriteOptions) -> None:
-        self._publisher = publisher
+    def __init__(self, topics: TaskTopics, options: WriteOptions) -> None:
+        self._topics = topics
         self._options = options
-        self._topics: dict[str, DelayedTopic] = {}
+        self._delayed: dict[str, DelayedTopic] = {}
 
     def parts(self, topic: str, rows: pa.RecordBatch, now_ms: int) -> Iterator[RowPart]:
         """Yield the rows of a topic: first those that are due at once, then the others.
@@ -98,22 +96,22 @@ class DueRows:
         due_rows = rows.filter(is_due)
         later: list[RowPart] = []
         if due_rows.num_rows or self._options.topic is not None:
-            delayed = self._delayed(topic)
+            delayed = self._delayed_topic(topic)
             later = [*_parts_of(delayed, due_rows, given, now_ms)]
         if due_rows.num_rows < rows.num_rows:
             yield RowPart(rows.filter(compute.invert(is_due)).drop_columns(given))
         yield from later
 
-    def _delayed(self, topic: str) -> DelayedTopic:
-        known = self._topics.get(topic)
+    def _delayed_topic(self, topic: str) -> DelayedTopic:
+        known = self._delayed.get(topic)
         if known is None:
-            count = len(topic_to_write(self._publisher, topic).partitions)
-            known = self._topics[topic] = DelayedTopic(
+            count = self._topics.partition_count(topic)
+            known = self._delayed[topic] = DelayedTopic(
                 topic,
-                self._publisher.delay_source(topic),
+                self._topics.publisher.delay_source(topic),
                 count,
                 self._options.producer_settings.partitioner == "crc32",
-                read_limits(self._publisher, topic).delay_ms_max,
+                self._topics.limits(topic).delay_ms_max,
             )
         return known
 

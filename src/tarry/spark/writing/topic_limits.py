@@ -16,6 +16,7 @@ from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.errors import BrokerError
 from tarry.client.sync.publisher import Publisher
 from tarry.spark.writing.plan import SinkRefused
+from tarry.spark.writing.target import topic_to_write
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,6 +123,30 @@ def limit_ms(values: Mapping[str, str], name: str) -> int | None:
     """Return a topic's limit in milliseconds; None: there is none."""
     text = values.get(name, "")
     return int(text) if text.isdigit() and int(text) < UNLIMITED else None
+
+
+class TaskTopics:
+    """Topics that one task writes to; each is asked once for its partitions and its limits."""
+
+    def __init__(self, publisher: Publisher) -> None:
+        self.publisher = publisher
+        self._partition_counts: dict[str, int] = {}
+        self._limits: dict[str, TopicLimits] = {}
+
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions.  Raises SinkInterrupted if the topic is not there."""
+        count = self._partition_counts.get(topic)
+        if count is None:
+            count = len(topic_to_write(self.publisher, topic).partitions)
+            self._partition_counts[topic] = count
+        return count
+
+    def limits(self, topic: str) -> TopicLimits:
+        """Return what the topic's settings refuse."""
+        limits = self._limits.get(topic)
+        if limits is None:
+            limits = self._limits[topic] = read_limits(self.publisher, topic)
+        return limits
 
 
 def read_limits(publisher: Publisher, topic: str) -> TopicLimits:

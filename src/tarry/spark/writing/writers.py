@@ -116,12 +116,13 @@ class BatchWriter(DataSourceArrowWriter):
         from tarry.client.face.clock import wall_ms
         from tarry.client.sync.publisher import Publisher
         from tarry.spark.writing.due_rows import DueRows
+        from tarry.spark.writing.topic_limits import TaskTopics
 
         # A task has its rows at hand: requests of 16 KiB would cost the brokers most of the time.
         settings = {"batch.size": str(TASK_BATCH_BYTES), **self.options.settings}
         client_settings = self.options.client_settings
         with Publisher(client_settings) as publisher, ArrowProducer(settings) as producer:
-            due_rows = DueRows(publisher, self.options)
+            due_rows = DueRows(TaskTopics(publisher), self.options)
             for batch in iterator:
                 for topic, rows in by_topic(batch, self.columns, self.options.topic):
                     for part in due_rows.parts(topic, rows, wall_ms()):
