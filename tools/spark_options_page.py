@@ -54,7 +54,7 @@ WRITTEN_COLUMNS: Final = {
     "scheduleId": "Id by which the record is cancelled or replaced while it waits.",
 }
 
-# What the last three of them are about.
+# Text about the columns deliverAt, deliverAfter and scheduleId, the last three of the table.
 DUE_COLUMNS: Final = """
 A row with `deliverAt`, `deliverAfter` or `scheduleId` needs a topic \
 [that delays its records](../how-to/delay-a-record.md); one in which they are null is an ordinary \

@@ -53,7 +53,7 @@ class LogOfBatches:
             self.high_watermark = max(self.high_watermark, end)
 
     def lag(self, rng: random.Random) -> None:
-        """Be the log of a replica that has flushed a part of it only."""
+        """Become the log of a replica that has flushed only a part of it."""
         self.high_watermark = 0
         self.flush(rng.choice((0, 1, 3, 9, 20)))
 
@@ -249,7 +249,7 @@ def test_a_rebuild_finds_what_is_not_released(first: int, is_unclean: bool) -> N
 
 
 def forget_exceptions(patch: pytest.MonkeyPatch) -> None:
-    """What waits at or below W is taken for released."""
+    """Take pending bodies at or below W for released: a checkpoint names no exceptions."""
     patch.setattr(NotedCheckpoint, "is_exception", lambda self, s_offset: False)
 
 

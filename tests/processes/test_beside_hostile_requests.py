@@ -46,7 +46,7 @@ def test_nobody_else_notices_what_a_stranger_sends(tmp_path: Path, count: int) -
 
     assert [row.label for row in outcome.rows] == [label for label, *_ in frames]
     assert [row.label for row in outcome.rows if row.mib > MIB_MAX] == []
-    # What comes again is answered once, so no answer is longer than its request.
+    # A name that a request repeats is answered once, so no answer is longer than its request.
     assert [row.label for row in outcome.rows if row.answer > row.size] == []
     assert (outcome.refused, outcome.lost_lives) == ({}, 0)
 

@@ -1,4 +1,4 @@
-"""What a recovery has found in a log."""
+"""Findings of a log's recovery."""
 
 from __future__ import annotations
 

@@ -358,7 +358,7 @@ def serving(
 
 
 class Outcome(NamedTuple):
-    """What was measured, and what became of the others."""
+    """Outcome of a run: the measured requests, and what became of the clients beside them."""
 
     rows: list[Row]
     # Refused members by their error code, and the longest time between two heartbeats of a member.

@@ -111,16 +111,22 @@ def test_a_quota_is_refused_in_words_and_none_is_removed(hand: BrokerByHand) -> 
     assert (removed.error_code, removed.error_message) == (errors.NONE, None)
 
 
+def spent_in_turns(hand: BrokerByHand) -> list[int]:
+    """Return the units that each turn spends until the long answers are made."""
+    spent = [hand.broker.long_answers.units_spent]
+    while hand.broker.long_answers.has_work_left():
+        hand.turn()
+        spent.append(hand.broker.long_answers.units_spent)
+    return spent
+
+
 def test_many_quotas_are_refused_in_steps(hand: BrokerByHand) -> None:
     count = 20_000
     client = hand.connect()
     request = AlterClientQuotasRequest([quota(5.0, remove=False)] * count)
 
     client.send(api_keys.ALTER_CLIENT_QUOTAS, 1, request)
-    spent = [hand.broker.long_answers.units_spent]
-    while hand.broker.long_answers.has_work_left():
-        hand.turn()
-        spent.append(hand.broker.long_answers.units_spent)
+    spent = spent_in_turns(hand)
 
     (answer,) = client.answers()
     assert isinstance(answer, AlterClientQuotasResponse)
@@ -185,10 +191,7 @@ def test_every_user_of_a_long_alteration_of_credentials_is_answered_in_steps(
 
     request = AlterUserScramCredentialsRequest(deletions, upsertions)
     client.send(api_keys.ALTER_USER_SCRAM_CREDENTIALS, 0, request)
-    spent = [hand.broker.long_answers.units_spent]
-    while hand.broker.long_answers.has_work_left():
-        hand.turn()
-        spent.append(hand.broker.long_answers.units_spent)
+    spent = spent_in_turns(hand)
 
     (answer,) = client.answers()
     assert isinstance(answer, AlterUserScramCredentialsResponse)

@@ -1,4 +1,4 @@
-"""What `tarry topics describe` shows of a topic's scheduled records."""
+"""`tarry topics describe` shows a topic's scheduled records."""
 
 from __future__ import annotations
 

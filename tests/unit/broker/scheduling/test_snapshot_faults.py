@@ -5,7 +5,12 @@ from __future__ import annotations
 import pytest
 from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 from tests.support.broker.schedule_user import ScheduleUser
-from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, Keeper, start_again
+from tests.unit.broker.scheduling.test_snapshots import (
+    SNAPSHOT,
+    Keeper,
+    a_refused_snapshot,
+    start_again,
+)
 
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_records import (
@@ -195,13 +200,7 @@ def test_no_snapshot_is_begun_while_an_earlier_leader_may_have_known_more(which:
 
 
 def test_a_snapshot_that_a_disk_has_refused_takes_no_room_on_it() -> None:
-    user = Keeper()
-    user.keeps(False)
-    user.park(b"a", 100)
-    user.keeps(True)
-    user.hand.disk.fail_writes(1, SNAPSHOT)
-    user.park(b"b", 200)
-    user.hand.settle()
+    user = a_refused_snapshot()
 
     assert user.hand.disk.paths(COMPANION) == [
         path for path in user.hand.disk.paths(COMPANION) if "tmp" not in path

@@ -299,7 +299,8 @@ def test_a_hint_of_where_a_body_lies_is_not_believed():
     assert user.values() == [b"0", b"1", b"2", b"3"]
 
 
-def test_a_disk_that_refuses_a_snapshot_refuses_no_record(caplog: pytest.LogCaptureFixture):
+def a_refused_snapshot() -> Keeper:
+    """Return a broker whose disk has refused its snapshot; `a` and `b` wait."""
     user = Keeper()
     user.keeps(False)
     user.park(b"a", 100)
@@ -307,6 +308,11 @@ def test_a_disk_that_refuses_a_snapshot_refuses_no_record(caplog: pytest.LogCapt
     user.hand.disk.fail_writes(1, SNAPSHOT)
     user.park(b"b", 200)
     user.hand.settle()
+    return user
+
+
+def test_a_disk_that_refuses_a_snapshot_refuses_no_record(caplog: pytest.LogCaptureFixture):
+    user = a_refused_snapshot()
 
     user.pass_time(200)
     refused = caplog.text
