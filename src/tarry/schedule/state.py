@@ -174,6 +174,9 @@ class ScheduleState:
             count += 1
         if count:
             del parked[:count]
+        if parked and parked[0].batch_offset == s_high_watermark:
+            # The note right before this body counts, and cancels others, once the body does.
+            s_high_watermark -= 1
         self.ids.commit(s_high_watermark)
 
     # -- what is shown
@@ -475,14 +478,15 @@ class ScheduleState:
             if found is None:
                 return None
             exceptions += found
-            others = [*self._parked, *self._damaged.values()]
-            others += [release.body for release in self._releases]
+            others = [
+                *self._parked,
+                *self._damaged.values(),
+                *[each.body for each in self._releases],
+            ]
             for body in others:
-                if isinstance(body, RecurringBody):
-                    continue
-                if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(
-                    body.due_ms, body.s_offset
-                ):
+                is_here = from_offset <= body.s_offset < watermark.before_offset
+                is_meant = is_here and not isinstance(body, RecurringBody)
+                if is_meant and watermark.covers(body.due_ms, body.s_offset):
                     exceptions.append(body.s_offset)
             if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
                 return None
