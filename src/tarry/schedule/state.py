@@ -105,9 +105,8 @@ class ScheduleState:
         first = min(self.pending.first_offset(), self.ids.first_offset())
         if self._parked:
             first = min(first, self._parked[0].batch_offset)
-        for body in self._damaged.values():
-            first = min(first, body.batch_offset)
-        return min([first, *[release.body.batch_offset for release in self._releases]])
+        others = [*self._damaged.values(), *[release.body for release in self._releases]]
+        return min([first, *[body.batch_offset for body in others]])
 
     # -- parking
 
@@ -478,11 +477,8 @@ class ScheduleState:
             if found is None:
                 return None
             exceptions += found
-            others = [
-                *self._parked,
-                *self._damaged.values(),
-                *[each.body for each in self._releases],
-            ]
+            others = [*self._parked, *self._damaged.values()]
+            others += [release.body for release in self._releases]
             for body in others:
                 is_here = from_offset <= body.s_offset < watermark.before_offset
                 is_meant = is_here and not isinstance(body, RecurringBody)
