@@ -1,0 +1,169 @@
+"""Scenes of a hostile reader: what a follower's snapshot says when its logs change under it."""
+
+from __future__ import annotations
+
+import pytest
+from tests.support.broker.broker_user import a_batch
+from tests.unit.broker.scheduling.test_followed_snapshots import OTHER, Follower
+from tests.unit.broker.scheduling.test_snapshot_faults import LOG
+from tests.unit.broker.scheduling.test_snapshots import start_again
+
+from tarry.base.errors import CorruptData
+from tarry.base.partition_row import PartitionRow
+from tarry.broker.scheduling.snapshots import snapshot_load
+from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
+
+
+def batch_sizes(content: bytes) -> list[int]:
+    at, sizes = 0, []
+    while at + 12 <= len(content):
+        size = 12 + int.from_bytes(content[at + 8 : at + 12], "big")
+        sizes.append(size)
+        at += size
+    return sizes
+
+
+def test_a_damaged_batch_header_lets_a_follower_wait() -> None:
+    """Otherwise the snapshot speaks of bodies behind the damage that were never read.  Once the log
+    was copied anew, that snapshot counts, and these bodies never come."""
+    user = Follower()
+    for number in range(6):
+        user.park(b"%d" % number, 60_000 + number)
+    content = user.hand.disk.content(LOG)
+    sizes = batch_sizes(content)
+    # The magic byte of the third note: the header of the batch is damaged.
+    position = sum(sizes[:5]) + 16
+    user.hand.disk.flip_bit(LOG, position, 6)
+
+    with pytest.raises(CorruptData):
+        user.load_counted()
+
+
+def test_no_snapshot_is_written_of_a_log_with_a_damaged_header() -> None:
+    user = Follower()
+    for number in range(6):
+        user.park(b"%d" % number, 60_000 + number)
+    sizes = batch_sizes(user.hand.disk.content(LOG))
+    position = sum(sizes[:5]) + 16
+    user.hand.disk.flip_bit(LOG, position, 6)
+    user.follow()
+
+    user.look()
+
+    # The damage was the disk's, or the log is copied anew: it is whole again.
+    user.hand.disk.flip_bit(LOG, position, 6)
+    start_again(user)
+    for _ in range(70):
+        user.pass_time(1_000)
+
+    assert user.values() == [b"%d" % number for number in range(6)]
+
+
+def test_a_start_of_the_partition_that_passes_the_reading_is_no_damage() -> None:
+    """DeleteRecords and retention move the start while the follower reads, with pauses."""
+    user = Follower()
+    records = user.leadership.records
+    for number in range(3):
+        user.park(b"%d" % number, 100 + number)
+    user.park(b"z", 60_000)
+    for _ in range(3):
+        user.pass_time(101)
+        records.log.roll()
+    assert records.log.log_end_offset >= 2
+    load = CountedLoad(records, user.companion, grown_max=1_000_000)
+    load.step_bytes = 1
+    while load._releases is None:
+        load.step()
+    end = int(records.log.written_end_offset)
+    user.park(b"late", 1)
+    user.pass_time(2)
+    assert records.log.written_end_offset > end
+    records.log.advance_log_start_offset(records.log.written_end_offset)
+
+    try:
+        while not load.step():
+            pass
+    except CorruptData:
+        pass
+
+    assert records.log.flaw_offset == -1
+
+
+def test_a_start_of_the_companion_log_that_passes_the_reading_is_no_damage() -> None:
+    """What waited is done meanwhile, and the leader has moved the start."""
+    user = Follower()
+    companion = user.companion
+    for number in range(3):
+        user.park(b"%d" % number, 100 + number)
+        companion.log.roll()
+    load = CountedLoad(user.leadership.records, companion, grown_max=1_000_000)
+    load.step_bytes = 1
+    load.step()
+    user.park(b"late", 60_000)
+    companion.log.advance_log_start_offset(companion.log.written_end_offset)
+
+    try:
+        while not load.step():
+            pass
+    except CorruptData:
+        pass
+
+    assert companion.log.flaw_offset == -1
+
+
+def test_a_start_that_moves_while_the_snapshot_is_read_ends_no_broker(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    user = Follower()
+    for number in range(3):
+        user.park(b"%d" % number, 60_000 + number)
+    user.follow()
+    user.look()
+    assert user.has_snapshot
+    user.lead()
+    user.park(b"x", 60_000)
+    monkeypatch.setattr(snapshot_load, "_READ_BYTES", 16)
+    load = CountedLoad(user.leadership.records, user.companion, grown_max=1_000_000)
+    load.step()
+    user.park(b"late", 60_000)
+    user.companion.log.roll()
+    user.companion.log.advance_log_start_offset(user.companion.log.written_end_offset)
+
+    with pytest.raises(CorruptData):
+        while not load.step():
+            pass
+
+
+def test_a_reader_is_watched_though_another_snapshot_gets_its_name() -> None:
+    user = Follower()
+    user.create("other", delay_enable="true", delay_source="header")
+    broker = user.hand.broker
+    user.park(b"a", 60_000)
+    for _ in range(5):
+        user.produce(a_batch(b"b", headers=([("x-deliver-after", b"60000")],)), topic="other")
+    first = user.leadership
+    other = broker.topics["other"].replica(0).leadership
+    user.follow()
+    before = other.row
+    row = PartitionRow(OTHER, other.leader_epoch + 1, -1, 1, [other.own_id, OTHER], [other.own_id, OTHER])
+    other.take_row(row, is_leader=False)
+    broker.parts.on_role(other, before, True)
+    line = broker.scheduling.snapshots
+    user.await_look()
+    # Let the first be written, and wait for its flush, while the other is read.
+    for _ in range(200):
+        if line._all[first]._is_written and line._all[other].is_reading:
+            break
+        user.hand.turn(after_ms=1)
+    assert line._all[first]._is_written
+    assert line._all[other].is_reading
+    assert broker.scheduling.is_reading(other)
+
+    user.hand.turn(*user.hand.disk.complete_flushes(), after_ms=1)
+    seen = []
+    for _ in range(5):
+        if line._all[other].is_reading:
+            seen.append(broker.scheduling.is_reading(other))
+        user.hand.turn(after_ms=1)
+
+    assert all(seen)
