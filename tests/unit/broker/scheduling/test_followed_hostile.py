@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from tests.support.broker.broker_user import a_batch
+from tests.support.broker.broker_user import a_batch, records_in
 from tests.unit.broker.scheduling.test_followed_snapshots import OTHER, Follower
-from tests.unit.broker.scheduling.test_snapshot_faults import LOG
+from tests.unit.broker.scheduling.test_snapshot_faults import LOG, delete_before
 from tests.unit.broker.scheduling.test_snapshots import start_again
 
 from tarry.base.errors import CorruptData
@@ -94,13 +94,15 @@ def test_a_start_of_the_companion_log_that_passes_the_reading_is_no_damage() -> 
     user = Follower()
     companion = user.companion
     for number in range(3):
-        user.park(b"%d" % number, 100 + number)
         companion.log.roll()
+        user.park(b"%d" % number, 100 + number)
     load = CountedLoad(user.leadership.records, companion, grown_max=1_000_000)
     load.step_bytes = 1
     load.step()
+    companion.log.roll()
+    start = companion.log.written_end_offset
     user.park(b"late", 60_000)
-    companion.log.advance_log_start_offset(companion.log.written_end_offset)
+    companion.log.advance_log_start_offset(start)
 
     try:
         while not load.step():
@@ -167,3 +169,45 @@ def test_a_reader_is_watched_though_another_snapshot_gets_its_name() -> None:
         user.hand.turn(after_ms=1)
 
     assert all(seen)
+
+
+def test_a_follower_whose_partition_begins_behind_the_last_checkpoint_that_it_reads_waits() -> None:
+    """It does not know what was released before: only a checkpoint that it does not read does."""
+    user = Follower()
+    user.park(b"a", 100)
+    for _ in range(30):
+        user.pass_time(100)
+    # S: checkpoint, note, body, checkpoint of the release.
+    assert user.companion.log.log_end_offset == 4
+    delete_before(user, 1)
+    user.pass_time(300)
+    assert user.leadership.records.log.log_start_offset == 1
+
+    try:
+        load = user.load_counted(s_high_watermark=3)
+    except CorruptData:
+        return
+
+    assert load.state is not None
+    assert load.c < 1 or load.state.pending.count == 0
+
+
+def test_what_was_released_does_not_come_again_if_a_checkpoint_behind_a_snapshot_is_damaged() -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    for _ in range(30):
+        user.pass_time(100)
+    delete_before(user, 1)
+    user.pass_time(300)
+    assert user.leadership.records.log.log_start_offset == 1
+    user.follow()
+    companion = user.companion
+    companion.high_watermark_position = companion.log.position_of(3)
+    user.look()
+    sizes = batch_sizes(user.hand.disk.content(LOG))
+    user.hand.disk.flip_bit(LOG, sum(sizes[:3]) + 70, 1)
+
+    start_again(user)
+    user.pass_time(300)
+
+    assert records_in(user.fetch(1)) == []
