@@ -6,12 +6,13 @@ import pytest
 from tests.support.broker.broker_user import a_batch, records_in
 from tests.unit.broker.scheduling.test_followed_snapshots import OTHER, Follower
 from tests.unit.broker.scheduling.test_snapshot_faults import LOG, delete_before
-from tests.unit.broker.scheduling.test_snapshots import start_again
+from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, start_again
 
 from tarry.base.errors import CorruptData
 from tarry.base.partition_row import PartitionRow
-from tarry.broker.scheduling.snapshots import snapshot_load
+from tarry.broker.scheduling.snapshots import counted_load, snapshot_load
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
+from tarry.log.state import ASKED
 
 
 def batch_sizes(content: bytes) -> list[int]:
@@ -211,3 +212,47 @@ def test_what_was_released_does_not_come_again_if_a_checkpoint_behind_a_snapshot
     user.pass_time(300)
 
     assert records_in(user.fetch(1)) == []
+
+
+def test_a_snapshot_that_the_disk_does_not_give_now_is_not_replaced_by_one_that_says_less(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """No file can be opened, or a read fails: that passes."""
+    user = Follower()
+    for number in range(20):
+        user.park(b"%d" % number, 60_000 + number)
+    user.follow()
+    user.look()
+    before = user.snapshots.s_offset
+    user.lead()
+    for number in range(20):
+        user.park(b"%d" % number, 60_000 + number)
+    user.follow()
+    monkeypatch.setattr(counted_load, "_OFFSETS_MIN", 4)
+    user.hand.disk.fail_reads(1, SNAPSHOT)
+
+    user.look()
+
+    assert user.snapshots.s_offset >= before == 41
+
+
+def test_no_step_reads_a_log_whose_cut_was_asked_for_behind_the_look_at_cuts() -> None:
+    """Replication takes its steps behind those of scheduling, and alarms come behind both."""
+    user = Follower()
+    for number in range(5):
+        user.park(b"%d" % number, 60_000 + number)
+    user.follow()
+    user.await_look()
+    while not user.snapshots.is_reading:
+        user.pass_time(1)
+    load = user.snapshots._load
+    assert load is not None
+    load.step_bytes = 1
+    bodies = load._bodies
+    assert bodies is not None
+    before = bodies._offset
+
+    user.companion.log.cut.enter(ASKED)
+    user.hand.broker.scheduling.snapshots._step_followed()
+
+    assert bodies._offset == before
