@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 from tests.support.broker.broker_user import a_batch, records_in
 from tests.unit.broker.scheduling.test_followed_snapshots import OTHER, Follower
-from tests.unit.broker.scheduling.test_snapshot_faults import LOG, delete_before
+from tests.unit.broker.scheduling.test_snapshot_faults import COMPANION, LOG, delete_before
 from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, start_again
 
 from tarry.base.errors import CorruptData
 from tarry.base.partition_row import PartitionRow
+from tarry.broker.lifecycle import start_broker
 from tarry.broker.scheduling.snapshots import counted_load, snapshot_load
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.log.state import ASKED
@@ -256,3 +259,44 @@ def test_no_step_reads_a_log_whose_cut_was_asked_for_behind_the_look_at_cuts() -
     user.hand.broker.scheduling.snapshots._step_followed()
 
     assert bodies._offset == before
+
+
+def test_a_snapshot_from_before_an_unclean_election_does_not_take_for_done_what_is_not() -> None:
+    """Compaction drops what the last checkpoint says is done; a follower's snapshot may end before
+    that checkpoint, and before the release.  An unclean election loses the release, the companion
+    log is copied anew, and the snapshot fits both logs."""
+    user = Follower()
+    user.park(b"z", 1_000_000_000)
+    user.park(b"a" * 3_000, 200)
+    user.companion.log.roll()
+    user.park(b"b", 100)
+    before = copy.deepcopy(user.hand.disk)
+    for _ in range(300):
+        user.pass_time(100)
+    for _ in range(200):
+        user.pass_time(1_000)
+    assert b"a" * 3_000 not in user.hand.disk.content(LOG)
+    user.follow()
+    companion = user.companion
+    companion.high_watermark_position = companion.log.position_of(5)
+    user.look()
+    snapshot = user.hand.disk.content(SNAPSHOT)
+
+    # The elected replica has all that was parked, and none of the releases.
+    before.kill()
+    user.hand.disk = before
+    file = before.open(SNAPSHOT, create=True)
+    file.append([snapshot])
+    before.flush([file], [COMPANION])
+    user.hand._start = start_broker
+    user.hand.start()
+    user.begin_anew()
+    leadership = user.leadership
+    row = leadership.row
+    own, epoch = leadership.own_id, leadership.leader_epoch + 1
+    leadership.take_row(PartitionRow(own, epoch, -1, 1, [own], [own], [], [], epoch), is_leader=True)
+    user.hand.broker.parts.on_role(leadership, row, True)
+    user.hand.settle()
+    user.pass_time(1_000)
+
+    assert user.values() == [b"b", b"a" * 3_000]
