@@ -151,7 +151,9 @@ def test_a_reader_is_watched_though_another_snapshot_gets_its_name() -> None:
     other = broker.topics["other"].replica(0).leadership
     user.follow()
     before = other.row
-    row = PartitionRow(OTHER, other.leader_epoch + 1, -1, 1, [other.own_id, OTHER], [other.own_id, OTHER])
+    row = PartitionRow(
+        OTHER, other.leader_epoch + 1, -1, 1, [other.own_id, OTHER], [other.own_id, OTHER]
+    )
     other.take_row(row, is_leader=False)
     broker.parts.on_role(other, before, True)
     line = broker.scheduling.snapshots
@@ -196,7 +198,7 @@ def test_a_follower_whose_partition_begins_behind_the_last_checkpoint_that_it_re
     assert load.c < 1 or load.state.pending.count == 0
 
 
-def test_what_was_released_does_not_come_again_if_a_checkpoint_behind_a_snapshot_is_damaged() -> None:
+def test_what_was_released_does_not_come_again_if_a_later_checkpoint_is_damaged() -> None:
     user = Follower()
     user.park(b"a", 100)
     for _ in range(30):
@@ -294,7 +296,9 @@ def test_a_snapshot_from_before_an_unclean_election_does_not_take_for_done_what_
     leadership = user.leadership
     row = leadership.row
     own, epoch = leadership.own_id, leadership.leader_epoch + 1
-    leadership.take_row(PartitionRow(own, epoch, -1, 1, [own], [own], [], [], epoch), is_leader=True)
+    leadership.take_row(
+        PartitionRow(own, epoch, -1, 1, [own], [own], [], [], epoch), is_leader=True
+    )
     user.hand.broker.parts.on_role(leadership, row, True)
     user.hand.settle()
     user.pass_time(1_000)
