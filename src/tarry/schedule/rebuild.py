@@ -266,6 +266,12 @@ class Rebuild:
         return -1 if self._snapshot is None else self._snapshot.checkpoint.checkpoint.c
 
     @property
+    def taken_c(self) -> int:
+        """Return up to where the taken checkpoint or the snapshot speaks of P; 0 without both."""
+        taken_c = 0 if self._taken is None else self._taken.checkpoint.c
+        return max(taken_c, self.snapshot_c)
+
+    @property
     def rests_on_snapshot(self) -> bool:
         """Return whether no note of S, only the snapshot, says what was released before."""
         return self._snapshot is not None and self._taken is self._snapshot.checkpoint

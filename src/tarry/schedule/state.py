@@ -105,8 +105,9 @@ class ScheduleState:
         first = min(self.pending.first_offset(), self.ids.first_offset())
         if self._parked:
             first = min(first, self._parked[0].batch_offset)
-        others = [*self._damaged.values(), *[release.body for release in self._releases]]
-        return min([first, *[body.batch_offset for body in others]])
+        for body in self._damaged.values():
+            first = min(first, body.batch_offset)
+        return min([first, *[release.body.batch_offset for release in self._releases]])
 
     # -- parking
 
@@ -173,9 +174,6 @@ class ScheduleState:
             count += 1
         if count:
             del parked[:count]
-        if parked and parked[0].batch_offset == s_high_watermark:
-            # The note right before this body counts, and cancels others, once the body does.
-            s_high_watermark -= 1
         self.ids.commit(s_high_watermark)
 
     # -- what is shown
@@ -480,9 +478,11 @@ class ScheduleState:
             others = [*self._parked, *self._damaged.values()]
             others += [release.body for release in self._releases]
             for body in others:
-                is_here = from_offset <= body.s_offset < watermark.before_offset
-                is_meant = is_here and not isinstance(body, RecurringBody)
-                if is_meant and watermark.covers(body.due_ms, body.s_offset):
+                if isinstance(body, RecurringBody):
+                    continue
+                if from_offset <= body.s_offset < watermark.before_offset and watermark.covers(
+                    body.due_ms, body.s_offset
+                ):
                     exceptions.append(body.s_offset)
             if len(exceptions) > CHECKPOINT_EXCEPTIONS_MAX:
                 return None

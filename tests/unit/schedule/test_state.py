@@ -269,32 +269,3 @@ def test_a_body_that_is_being_released_waits_no_more() -> None:
     state.add_release(taken, 0)
 
     assert not state.waiting_in(2, 1)
-
-
-def test_a_note_that_cancels_counts_no_earlier_than_its_body() -> None:
-    """S's high watermark may lie between the two: the next leader may have the note alone."""
-    state = a_state()
-    state.park(body(2, 100), 0)
-    state.commit_parked(3)
-    state.cancel(2, 3)
-    state.park(body(4, 200), 0)
-
-    state.commit_parked(4)
-    between = [each.s_offset for each in state.leaving_bodies()]
-    state.commit_parked(5)
-
-    assert between == [2]
-    assert state.leaving_bodies() == []
-
-
-def test_a_note_without_a_body_counts_at_the_high_watermark() -> None:
-    state = a_state()
-    state.park(body(2, 100), 0)
-    state.commit_parked(3)
-    state.cancel(2, 3)
-    # The note of this body is at 4.
-    state.park(body(5, 200), 0)
-
-    state.commit_parked(4)
-
-    assert state.leaving_bodies() == []

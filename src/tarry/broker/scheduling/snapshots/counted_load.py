@@ -49,11 +49,23 @@ class CountedLoad(ScheduleLoad):
         self._grown_max = max(grown_max, _OFFSETS_MIN)
         self.s_end_offset = companion.high_watermark
         self._p_high_watermark = partition.high_watermark
+        self._swaps = self._count_swaps()
+
+    def _count_swaps(self) -> int:
+        logs = (self._companion.log, self._partition.log)
+        return sum([int(log.compaction.swaps) for log in logs])
 
     def step(self) -> bool:
+        if self.is_cut:
+            # Replication and recovery points take their steps behind the look of the line.
+            raise CorruptData("a log was cut or compacted, or begins behind what is read")
         is_over = super().step()
         if self.flaw_count:
             raise CorruptData(self.flaws[0])
+        for log in (self._companion.log, self._partition.log):
+            if log.flaw_offset >= 0:
+                # Nothing is read behind a flaw, so the state does not speak of what lies there.
+                raise CorruptData(log.flaw_reason)
         return is_over
 
     @property
@@ -62,8 +74,17 @@ class CountedLoad(ScheduleLoad):
         companion, partition = self._companion, self._partition
         if companion.is_closed or companion.log.is_being_cut or partition.log.is_being_cut:
             return True
+        if companion.log.log_start_offset >= self.s_end_offset:
+            return True
+        releases = self._releases
+        if releases is not None and not releases.is_over:
+            covered = max(self.read_from, self._rebuild.taken_c)
+            if partition.log.log_start_offset > covered:
+                # Releases are gone that this load has not read.
+                return True
         return (
-            companion.high_watermark < self.s_end_offset
+            self._count_swaps() != self._swaps
+            or companion.high_watermark < self.s_end_offset
             or partition.high_watermark < self._p_high_watermark
         )
 
@@ -81,8 +102,10 @@ class CountedLoad(ScheduleLoad):
         return self._releases.end_offset
 
     def _begin_bodies(self) -> BatchReading:
+        if self.snapshot.has_failed:
+            raise CorruptData("the last snapshot cannot be read now")
         log = self._companion.log
-        start_offset = self._start_offset
+        start_offset = max(self._start_offset, int(log.log_start_offset))
         if self.s_end_offset <= start_offset:
             raise CorruptData(f"nothing counts behind offset {start_offset}")
         end = self._batch_at(min(self.s_end_offset, start_offset + self._grown_max))
@@ -93,6 +116,8 @@ class CountedLoad(ScheduleLoad):
         """Return where the batch of S with this offset begins, as an offset and a position."""
         log = self._companion.log
         at = log.position_of(offset)
+        if offset == log.written_end_offset:
+            return at
         segment = log.segment_order.holding(offset)
         try:
             header = segment.next_header(segment.walk(at.position, segment.written_size))
@@ -113,6 +138,8 @@ class CountedLoad(ScheduleLoad):
         last = self._rebuild.last_passed_over
         if last is not None:
             raise CorruptData(_uncounted(last))
+        if log.log_start_offset > self._rebuild.taken_c:
+            raise CorruptData("a later checkpoint tells what was released before the start")
         if counted > log.written_end_offset:
             raise CorruptData(f"the partition is not written up to offset {counted}")
         self._foreign_offset = self.s_end_offset

@@ -105,7 +105,8 @@ class SnapshotLine:
 
     def is_reading(self, leadership: Leadership) -> bool:
         """Return whether the logs of a followed partition are being read for a snapshot."""
-        return self._reader is not None and self._reader is self._all.get(leadership)
+        snapshots = self._all.get(leadership)
+        return snapshots is not None and snapshots.is_reading
 
     # -- led partitions
 
@@ -157,7 +158,10 @@ class SnapshotLine:
         if self._is_stopping:
             return
         stepped = _step_first(self._followed)
-        self._reader = stepped if stepped is not None and stepped.is_reading else None
+        if stepped is not None and stepped.is_reading:
+            self._reader = stepped
+        elif self._reader is not None and not self._reader.is_reading:
+            self._reader = None
         if stepped is not None:
             self._has_steps = True
             self._steps.arm(min(max(_PAUSE_MS, 2 * late_ms), _PAUSE_MS_MAX))

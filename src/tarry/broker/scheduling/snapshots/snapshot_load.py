@@ -40,6 +40,8 @@ class SnapshotLoad:
         self.entry_count = 0
         # True when the snapshot was read, or there is none that counts.
         self.is_over = False
+        # True if the disk has refused to read it.
+        self.has_failed = False
 
     @property
     def found(self) -> SnapshotReader | None:
@@ -70,7 +72,8 @@ class SnapshotLoad:
                 error,
             )
             self._leave()
-            if not isinstance(error, StorageError):
+            self.has_failed = isinstance(error, StorageError)
+            if not self.has_failed:
                 # The logs may come to have again what it speaks of, and other things before that.
                 with suppress(StorageError):
                     self._companion.log.disk.remove(self._path)
@@ -120,6 +123,9 @@ class SnapshotLoad:
         ):
             raise CorruptData("the partition does not have what had come then")
         c, c_epoch = header.checkpoint.c, header.checkpoint.c_epoch
+        if max(header.s_epoch, c_epoch) < leadership.row.unclean_epoch:
+            # Compaction may have dropped by a later checkpoint what is scheduled again.
+            raise CorruptData("it is from before an unclean election")
         if 0 < c <= records.log_start_offset and c_epoch < leadership.row.unclean_epoch:
             raise CorruptData("an unclean election may have lost what had come then")
 
