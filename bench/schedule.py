@@ -10,6 +10,7 @@ the rounds, the least and the most.  Nothing is asserted: the goals stand beside
     burst     500,000 records due in one second, and other produces meanwhile
     batches   much that waits: memory, idle CPU, a start after kill -9
     ids       the same with an id for each record, and cancels
+    takeover  CPU of a follower that becomes the leader of much that waits, until the first release
     ordinary  produce to a topic that delays nothing, beside the checkout of --beside
 """
 
@@ -32,6 +33,7 @@ from schedule_late import measure_burst, measure_lateness
 from schedule_load import environment
 from schedule_pending import BATCHES, IDS, measure_pending
 from schedule_rows import HEAD, Options, Row
+from schedule_takeover import measure_takeover
 
 RATES: Final = (2_000, 5_000, 10_000, 20_000)
 RATES_QUICK: Final = (2_000, 10_000)
@@ -54,6 +56,7 @@ SCENES: Final[dict[str, Callable[[Options], list[Row]]]] = {
     "burst": measure_burst,
     "batches": partial(measure_pending, kind=BATCHES),
     "ids": partial(measure_pending, kind=IDS),
+    "takeover": measure_takeover,
     "ordinary": measure_ordinary,
 }
 

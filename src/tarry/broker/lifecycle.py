@@ -163,9 +163,9 @@ def _begin_duties(broker: Broker) -> None:
 
 def _is_read(broker: Broker, log: ReplicatedLog) -> bool:
     """Return whether a log is being read to rebuild the state that it stores."""
-    if log.which != RECORDS:
-        return broker.scheduling.is_reading(log.leadership)
-    return broker.coordinators.is_loading_partition(log)
+    if broker.scheduling.is_reading(log.leadership):
+        return True
+    return log.which == RECORDS and broker.coordinators.is_loading_partition(log)
 
 
 def _begin_event_log(broker: Broker) -> None:

@@ -250,9 +250,26 @@ class Rebuild:
         return max(taken.checkpoint.c, p_start_offset)
 
     @property
+    def last_passed_over(self) -> CheckpointNote | None:
+        """Return the last checkpoint of S if it does not count; None if it does, or without one."""
+        last: NotedCheckpoint | None = None
+        for kept in self._checkpoints.values():
+            if last is None or kept[-1].offset > last.offset:
+                last = kept[-1]
+        if last is None or (self._taken is not None and self._taken.offset >= last.offset):
+            return None
+        return last.checkpoint
+
+    @property
     def snapshot_c(self) -> int:
         """Return up to where the snapshot speaks of P; -1 without one."""
         return -1 if self._snapshot is None else self._snapshot.checkpoint.checkpoint.c
+
+    @property
+    def taken_c(self) -> int:
+        """Return up to where the taken checkpoint or the snapshot speaks of P; 0 without both."""
+        taken_c = 0 if self._taken is None else self._taken.checkpoint.c
+        return max(taken_c, self.snapshot_c)
 
     @property
     def rests_on_snapshot(self) -> bool:

@@ -32,6 +32,8 @@ STOP_MS_MAX: Final = 5_500
 _BROKER_SEED: Final = 0x5EED
 # Offsets between two snapshots of pending entries: few, since a run parks some dozens of batches.
 _SNAPSHOT_OFFSETS: Final = 10
+# Time between two looks of a follower at what it could write a snapshot of.
+_SNAPSHOT_LOOK_MS: Final = 500
 
 
 class NodeObserver:
@@ -248,7 +250,9 @@ class BrokerNode:
             self._forget_broker(faults.KILL)
             return False
         self.note(f"life {self.life} begins")
-        broker.scheduling.snapshot_settings.offsets_min = _SNAPSHOT_OFFSETS
+        snapshots = broker.scheduling.snapshots.settings
+        snapshots.offsets_min = _SNAPSHOT_OFFSETS
+        snapshots.look_ms = _SNAPSHOT_LOOK_MS
         if is_clean_start:
             self._check_clean_start(broker)
         self.broker = broker

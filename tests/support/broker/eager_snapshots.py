@@ -20,5 +20,5 @@ def start_eager(
 ) -> Broker:
     """Start a broker as `start_broker` does."""
     broker = start_broker(disk, transport, random, settings, now_ms, now_wall_ms)
-    broker.scheduling.snapshot_settings.offsets_min = 1
+    broker.scheduling.snapshots.settings.offsets_min = 1
     return broker

@@ -11,17 +11,17 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.scheduling.snapshots import SnapshotLoad
+from tarry.broker.scheduling.snapshots.snapshot_load import SnapshotLoad
 from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.log import Log
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition, limit_of
-from tarry.partition.replicated_log import ReplicatedLog
+from tarry.partition.replicated_log import NOWHERE, ReplicatedLog
 from tarry.records.batch import HEADER_SIZE, BatchHeader, has_valid_crc
-from tarry.schedule.notes import UnreadableNote, read_note
+from tarry.schedule.notes import ANY_OFFSET, UnreadableNote, read_note
 from tarry.schedule.rebuild import Rebuild
 from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
 from tarry.schedule.state import ScheduleState
@@ -37,18 +37,21 @@ _SEGMENT_BYTES: Final = 32 * 1024
 TAKEN_BODIES: Final = 1_000
 
 
-class _Reading:
+class BatchReading:
     """Reading of a log's batches, in steps, up to the position that was the log's end.
 
     Each batch must begin where the one before ended, also across steps and segments.  If it does
     not, the log notes a flaw, and is read up to the flaw only.
     """
 
-    def __init__(self, log: Log, offset: int, end: LogPosition, *, checks_crc: bool) -> None:
+    def __init__(
+        self, log: Log, offset: int, end: LogPosition, *, checks_crc: bool, step_bytes: int
+    ) -> None:
         self._log = log
         self._offset = offset
         self._end = end
         self._checks_crc = checks_crc
+        self._step_bytes = step_bytes
         # Segment that is being read; whether a batch of it was read, and where the last one is.
         self._segment: Segment | None = None
         self._has_read = False
@@ -64,9 +67,14 @@ class _Reading:
             return True
         return self._segment is None and self._offset >= self._end.offset
 
+    @property
+    def end_offset(self) -> int:
+        """Offset at which the reading ends."""
+        return int(self._end.offset)
+
     def begin_step(self) -> None:
         """Begin a step, which may read several segments."""
-        self._left = READ_BYTES
+        self._left = self._step_bytes
 
     def may_go_on(self) -> bool:
         """Return whether the step may read more."""
@@ -115,6 +123,12 @@ class _Reading:
         self._offset = int(header.last_offset) + 1
         return header
 
+    def end_before(self, header: BatchHeader) -> None:
+        """End the reading before this batch, which `next` has returned."""
+        self._end = LogPosition(header.base_offset, NOWHERE, 0)
+        self._offset = int(header.base_offset)
+        self._segment = None
+
     def give_back(self, header: BatchHeader) -> None:
         """Let the next step begin with this batch again: the disk has refused to read it."""
         self._has_read = False
@@ -124,7 +138,7 @@ class _Reading:
         walk = BatchWalk(segment.file(), position, limit_of(segment, self._end), expected_offset)
         walk.has_gaps = segment.has_gaps
         walk.checks_crc = self._checks_crc
-        walk.block_bytes = READ_BYTES
+        walk.block_bytes = self._step_bytes
         return walk
 
     def _end_segment(self, segment: Segment) -> None:
@@ -153,10 +167,16 @@ class _Reading:
         return self._log.has_gaps or any(each.has_gaps or each.is_behind_gap for each in segments)
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class ScheduleLoad:
-    """Loading of one partition's schedule; `state` is None until a step has returned True."""
+    """Loading of one partition's schedule; `state` is None until a step has returned True.
+
+    A step reads up to `step_bytes` of a log, or takes up to `step_bodies` into the state.
+    """
 
     def __init__(self, partition: ReplicatedLog, companion: ReplicatedLog) -> None:
+        self.step_bytes = READ_BYTES
+        self.step_bodies = TAKEN_BODIES
         self._partition = partition
         self._companion = companion
         self._rebuild = Rebuild()
@@ -166,11 +186,13 @@ class ScheduleLoad:
         # This load does not read batches of the companion log from this offset on.
         self.s_end_offset: int = end.offset
         self._end = end
-        self._snapshot = SnapshotLoad(companion)
+        # Releases in P of bodies from this s-offset on, which this load does not read: none.
+        self._foreign_offset = ANY_OFFSET
+        self.snapshot = SnapshotLoad(companion)
         # Offset from which on S is read, the snapshot's; 0 without a snapshot.
         self.snapshot_offset = 0
-        self._bodies: _Reading | None = None
-        self._releases: _Reading | None = None
+        self._bodies: BatchReading | None = None
+        self._releases: BatchReading | None = None
         # Epoch of the batch of S that was read last.
         self._note_epoch = -1
         # Offset from which on P is read: a checkpoint covers the releases before it.
@@ -180,6 +202,10 @@ class ScheduleLoad:
         # True when both logs were read, and the state is being filled.
         self._is_all_read = False
         self.state: ScheduleState | None = None
+
+    def end(self) -> None:
+        """Read no more."""
+        self.snapshot.end()
 
     def tell_flaws(self) -> None:
         """Report the flaws in the broker's log."""
@@ -232,13 +258,13 @@ class ScheduleLoad:
             self._is_all_read = True
             self._rebuild.begin_state(self._companion.high_watermark)
         else:
-            self.state = self._rebuild.take_on(TAKEN_BODIES)
+            self.state = self._rebuild.take_on(self.step_bodies)
         return self.state is not None
 
     def _read_snapshot(self) -> None:
         """Read the snapshot on.  At its end begin to read S: behind the snapshot's offset, or from
         its start if no snapshot counts."""
-        snapshot = self._snapshot
+        snapshot = self.snapshot
         snapshot.step()
         if not snapshot.is_over:
             return
@@ -252,7 +278,16 @@ class ScheduleLoad:
             )
             self._start_offset = max(self._start_offset, header.s_offset)
             self.snapshot_offset = header.s_offset
-        self._bodies = _Reading(log, self._start_offset, self._end, checks_crc=False)
+        self._bodies = self._begin_bodies()
+
+    def _begin_bodies(self) -> BatchReading:
+        """Begin to read S to the end that it had when the load began."""
+        return self._reading(self._companion.log, self._start_offset, self._end)
+
+    def _reading(self, log: Log, offset: int, end: LogPosition) -> BatchReading:
+        # The CRCs of bodies are checked when they are released, those of notes one by one.
+        checks_crc = log is self._partition.log
+        return BatchReading(log, offset, end, checks_crc=checks_crc, step_bytes=self.step_bytes)
 
     def _read_on(self, log: Log, take: Callable[[], None]) -> None:
         reading = self._bodies if self._releases is None else self._releases
@@ -308,20 +343,25 @@ class ScheduleLoad:
             int(header.base_offset), epoch, int(header.record_count), int(header.size)
         )
 
-    def _begin_releases(self) -> _Reading:
-        partition = self._partition
-        log = partition.log
+    def _begin_releases(self) -> BatchReading:
+        """Begin to read P from the last checkpoint on, to its end: a leader never cuts its log."""
+        log = self._partition.log
         end = log.end_position()
+        self._take_checkpoint(self._partition.high_watermark)
+        # The snapshot knows of releases up to there, of which S may have no note yet.
+        self.released_end = max(self.released_end, self._rebuild.snapshot_c)
+        return self._reading(log, self.read_from, end)
+
+    def _take_checkpoint(self, p_high_watermark: int) -> None:
+        """Find the last checkpoint that counts; releases below `p_high_watermark` are final."""
+        log = self._partition.log
         self.read_from = self._rebuild.begin_releases(
             log.leader_epochs,
             log.log_start_offset,
-            end.offset,
-            partition.high_watermark,
+            log.written_end_offset,
+            p_high_watermark,
             is_s_whole=self._companion.log.flaw_offset < 0,
         )
-        # The snapshot knows of releases up to there, of which S may have no note yet.
-        self.released_end = max(self.released_end, self._rebuild.snapshot_c)
-        return _Reading(log, self.read_from, end, checks_crc=True)
 
     def _take_releases(self) -> None:
         releases = self._releases
@@ -330,6 +370,9 @@ class ScheduleLoad:
         walk = releases.begin()
         while (header := releases.next(walk)) is not None:
             s_offset: i64 = released_s_offset(header)
+            if s_offset >= self._foreign_offset:
+                releases.end_before(header)
+                return
             if s_offset != NO_S_OFFSET:
                 offset = int(header.base_offset)
                 # The CRC does not cover the epoch: if damage made it smaller, the release would

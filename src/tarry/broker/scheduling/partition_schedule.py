@@ -20,7 +20,7 @@ from tarry.broker.scheduling.instances import PartitionInstances, renewed_note
 from tarry.broker.scheduling.loading import ScheduleLoad, is_written
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.quota import PendingQuota, PendingTotal
-from tarry.broker.scheduling.snapshots import ScheduleSnapshots
+from tarry.broker.scheduling.snapshots.snapshots import ScheduleSnapshots
 from tarry.broker.scheduling.waiting_read import WaitingRead, WalkBudget
 from tarry.log.segments import LogPosition
 from tarry.partition.leader import AppendResult, append_of_any_size
@@ -107,7 +107,8 @@ class PartitionSchedule(ParkingDoor):
     def end(self) -> None:
         """Drop the state; the schedule's entries may stay in the queue until they are due."""
         self.is_ended = True
-        self.snapshots.give_up()
+        if self._load is not None:
+            self._load.end()
         self.state = None
         self._load = None
         self._early = []
@@ -332,7 +333,7 @@ class PartitionSchedule(ParkingDoor):
         load.tell_flaws()
         state.count_in(self.counts)
         self._checkpoints.begin(load)
-        self.snapshots.begin(load.snapshot_offset)
+        self.snapshots.lead(state, load.snapshot_offset)
         self._released_end = load.released_end
         self.state = state
         self._load = None
@@ -431,10 +432,8 @@ class PartitionSchedule(ParkingDoor):
             return True
         # The count from the companion log was read without a CRC; the batch's header was checked.
         body.record_count = int(decode_batch_header(data, 0).record_count)
-        if isinstance(body, RecurringBody):
-            batch = instance_batch(data, body.s_offset)
-        else:
-            batch = released_batch(data, body.s_offset)
+        make = instance_batch if isinstance(body, RecurringBody) else released_batch
+        batch = make(data, body.s_offset)
         result = append_of_any_size(self.partition, batch, self._turn)
         if result.error_code != errors.NONE:
             return False

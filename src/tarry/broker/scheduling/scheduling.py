@@ -26,7 +26,7 @@ from tarry.broker.scheduling.late_releases import LateReleases
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.quota import PendingTotal
-from tarry.broker.scheduling.snapshots import ScheduleSnapshots, SnapshotSettings
+from tarry.broker.scheduling.snapshots.line import SnapshotLine
 from tarry.broker.scheduling.waiting_read import WalkBudget
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import COMPANION, ReplicatedLog
@@ -102,9 +102,7 @@ class Scheduling(Part):
         self.budget = WalkBudget()
         self._times = RecurringTimes()
         self._total = PendingTotal(settings)
-        self.snapshot_settings = SnapshotSettings()
-        # Schedules whose snapshot is due or under way; one of them does a step in a turn.
-        self._to_keep: dict[PartitionSchedule, None] = {}
+        self.snapshots = SnapshotLine(turn, timer, flushes, flushes.trouble)
         # Due time of the first body of each partition, and a number by which partitions with the
         # same time take turns.  An entry is stale unless its time is the schedule's `queued_ms`.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
@@ -125,7 +123,7 @@ class Scheduling(Part):
     @property
     def timer_entries_max(self) -> int:
         """Return how many entries of the timer scheduling may use."""
-        return _ALARMS if self._schedules else 0
+        return self.snapshots.timer_entries_max + (_ALARMS if self._schedules else 0)
 
     # -- partitions that come and go
 
@@ -142,13 +140,17 @@ class Scheduling(Part):
             if before.leader_epoch == leadership.leader_epoch and leadership.is_leader:
                 return
             self._end(schedule)
-        if leadership.is_leader and len(leadership.logs) > COMPANION:
-            self.begin(leadership.logs[COMPANION])
+        if len(leadership.logs) > COMPANION and not leadership.is_closed:
+            self._begin(leadership.logs[COMPANION], has_led=schedule is not None)
 
     def begin(self, companion: ReplicatedLog) -> None:
-        """Begin the schedule of a partition that is led here, which has a companion log now."""
+        """Begin the schedule of a partition that has a companion log now."""
+        self._begin(companion, has_led=False)
+
+    def _begin(self, companion: ReplicatedLog, *, has_led: bool) -> None:
         leadership = companion.leadership
         if not leadership.is_leader:
+            self.snapshots.follow(companion, has_led=has_led)
             return
         schedule = PartitionSchedule(
             companion,
@@ -160,9 +162,7 @@ class Scheduling(Part):
             times=self._times,
             total=self._total,
             on_start_asked=self._on_start_asked,
-            snapshots=ScheduleSnapshots(
-                companion, self._turn, self._flushes, self.snapshot_settings, self._trouble
-            ),
+            snapshots=self.snapshots.lead(companion),
             counts=self._counts_of(leadership),
         )
         leadership.parking = schedule
@@ -191,7 +191,6 @@ class Scheduling(Part):
         self._changed.pop(schedule, None)
         self._held.pop(schedule, None)
         self._to_note.pop(schedule, None)
-        self._to_keep.pop(schedule, None)
         self._drop_stale()
 
     def get(self, leadership: Leadership) -> PartitionSchedule | None:
@@ -199,9 +198,11 @@ class Scheduling(Part):
         return self._schedules.get(leadership)
 
     def is_reading(self, leadership: Leadership) -> bool:
-        """Return whether the logs of a partition are still read for its schedule."""
+        """Return whether the logs of a partition are read for its schedule, or for a snapshot."""
         schedule = self._schedules.get(leadership)
-        return schedule is not None and schedule.state is None
+        if schedule is None:
+            return self.snapshots.is_reading(leadership)
+        return schedule.state is None
 
     def counts_of(self, topic_id: bytes) -> TopicCounts | None:
         """Return the counts of a topic; None if this broker has none of it."""
@@ -218,19 +219,20 @@ class Scheduling(Part):
     # -- the turn
 
     def step(self) -> None:
-        if not self._schedules or self._is_stopping:
+        if self._is_stopping:
             return
-        self.budget.begin()
-        if self._loading:
-            self._load()
-        queue = self._queue
-        if queue and queue[0][0] <= self._turn.now_wall_ms:
-            self._release()
-        if len(self._late) > 0:
-            self._late.report()
-        if self._to_keep:
-            self._keep()
-        self._set_alarm()
+        if self._schedules:
+            self.budget.begin()
+            if self._loading:
+                self._load()
+            queue = self._queue
+            if queue and queue[0][0] <= self._turn.now_wall_ms:
+                self._release()
+            if len(self._late) > 0:
+                self._late.report()
+        self.snapshots.step()
+        if self._schedules:
+            self._set_alarm()
 
     def settle(self) -> None:
         changed = self._changed
@@ -248,33 +250,33 @@ class Scheduling(Part):
                 self._plan_note(schedule)
 
     def on_moved(self, partition: ReplicatedLog) -> None:
-        if not self._schedules:
-            return
         schedule = self._schedules.get(partition.leadership)
-        if schedule is None:
-            return
         if partition.is_closed:
-            self._end(schedule)
+            if schedule is not None:
+                self._end(schedule)
+            self.snapshots.forget(partition.leadership)
+            return
+        if schedule is None:
             return
         schedule.on_moved(partition)
         if schedule.counts.late > 0:
             self._late.add(schedule.counts)
         self._enqueue(schedule)
-        if schedule.state is not None and schedule.snapshots.is_due(schedule.state):
-            self._to_keep[schedule] = None
+        self.snapshots.put(schedule.snapshots)
 
     def has_work_left(self) -> bool:
         if self._is_stopping or not self._schedules:
             return False
         if any(schedule.can_load() for schedule in self._loading):
             return True
-        if any(schedule.snapshots.has_steps for schedule in self._to_keep):
+        if self.snapshots.has_work_left():
             return True
         queue = self._queue
         return len(queue) > 0 and queue[0][0] <= self._turn.now_wall_ms
 
     def stop(self) -> None:
         self._is_stopping = True
+        self.snapshots.stop()
 
     # -- loading
 
@@ -306,20 +308,6 @@ class Scheduling(Part):
         if schedule.needs_checkpoint():
             # An earlier life ended before it could write a checkpoint of its last releases.
             self._plan_note(schedule)
-
-    # -- snapshots
-
-    def _keep(self) -> None:
-        """Do a step of the first snapshot that does not wait for a flush."""
-        for schedule in list(self._to_keep):
-            snapshots, state = schedule.snapshots, schedule.state
-            if state is None:
-                del self._to_keep[schedule]
-            elif snapshots.has_steps or not snapshots.is_under_way:
-                snapshots.step(state)
-                if not snapshots.is_under_way:
-                    del self._to_keep[schedule]
-                return
 
     # -- releases
 

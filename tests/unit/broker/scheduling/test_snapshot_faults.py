@@ -126,10 +126,10 @@ def wait_in_line(user: Keeper) -> None:
     broker = user.hand.broker
     user.keeps(True)
     send(user, a_batch(b"x", headers=([("x-deliver-after", b"90000")],)), "big")
-    while not broker.scheduling._to_keep:
+    while not broker.scheduling.snapshots._led:
         turn(user)
     send(user, a_batch(b"b", headers=([("x-deliver-after", b"80000")],)))
-    while user.schedule() not in broker.scheduling._to_keep:
+    while user.schedule().snapshots not in broker.scheduling.snapshots._led:
         turn(user)
 
 

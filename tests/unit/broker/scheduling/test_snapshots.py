@@ -34,7 +34,7 @@ class Keeper(ScheduleUser):
 
     def keeps(self, is_eager: bool) -> None:
         """Let the broker keep snapshots from now on, or none."""
-        settings = self.hand.broker.scheduling.snapshot_settings
+        settings = self.hand.broker.scheduling.snapshots.settings
         settings.offsets_min = 1 if is_eager else 1_000_000
 
     def snapshot_end(self) -> int:
@@ -316,6 +316,9 @@ def test_a_disk_that_refuses_a_snapshot_refuses_no_record(caplog: pytest.LogCapt
 
     user.pass_time(200)
     refused = caplog.text
+    # A refused snapshot is not begun again at once.
+    for _ in range(120):
+        user.pass_time(500)
     user.park(b"c", 300)
     user.hand.settle()
 
