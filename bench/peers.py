@@ -37,10 +37,14 @@ class Broker(NamedTuple):
 
 @contextlib.contextmanager
 def tarry(
-    directory: Path, settings: Mapping[str, str], policy: str = "os", name: str = "Tarry"
+    directory: Path,
+    settings: Mapping[str, str],
+    policy: str = "os",
+    name: str = "Tarry",
+    program: Path = TARRY,
 ) -> Iterator[Broker]:
-    """Start our broker with a flush policy; `os` leaves flushing to the page cache, as Kafka
-    does."""
+    """Start our broker, or that of another checkout (`program`), with a flush policy; `os` leaves
+    flushing to the page cache, as Kafka does."""
     given = {
         **settings,
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -49,7 +53,10 @@ def tarry(
     }
     words = [f"--set={key}={value}" for key, value in given.items()]
     process = subprocess.Popen(
-        [str(TARRY), "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+        [str(program), "serve", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
     )
     assert process.stdout is not None
     first_line = process.stdout.readline()

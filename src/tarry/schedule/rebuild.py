@@ -61,8 +61,9 @@ class Rebuild:
     def __init__(self) -> None:
         self.flaws: list[str] = []
         self.flaw_count = 0
-        # Bodies that S has, by s-offset, in the order of S.
+        # Bodies that S has, by s-offset, in the order of S, and those of them that recur.
         self._bodies: dict[int, Body] = {}
+        self._recurring: dict[int, RecurringBody] = {}
         # Bodies that cannot be released, with the due time `UNKNOWN`.
         self._damaged: dict[int, Body] = {}
         # Damaged bodies, by s-offset, that recur: P has instances of them.
@@ -88,6 +89,7 @@ class Rebuild:
         # when filling began.
         self._state: ScheduleState | None = None
         self._left: Iterator[Body] = iter(())
+        self._is_filled = False
         self._s_high_watermark = 0
         # The scheduled note that was read last, the offset that its body must have, and the note's
         # position in its segment.
@@ -186,6 +188,8 @@ class Rebuild:
             return
         for body in bodies:
             self._bodies[body.s_offset] = body
+            if isinstance(body, RecurringBody):
+                self._recurring[body.s_offset] = body
 
     def _add_checkpoint(self, offset: int, checkpoint: CheckpointNote) -> None:
         kept = self._checkpoints.setdefault(checkpoint.c_epoch, [])
@@ -285,8 +289,8 @@ class Rebuild:
     def _take_recurrences(self, taken: NotedCheckpoint) -> None:
         """Set each recurring body's last instance to the one that P had below c."""
         noted = {each.s_offset: each for each in taken.checkpoint.recurrences}
-        for body in self._bodies.values():
-            if not isinstance(body, RecurringBody) or body.s_offset > taken.offset:
+        for body in self._recurring.values():
+            if body.s_offset > taken.offset:
                 continue
             each = noted.get(body.s_offset)
             if each is not None:
@@ -390,11 +394,28 @@ class Rebuild:
         snapshot = self._snapshot
         if snapshot is not None and snapshot.take_on(state, count_max, self._s_high_watermark):
             return None
-        bodies = list(islice(self._left, count_max))
-        for body in bodies:
-            self._take(state, body)
-        if len(bodies) == count_max:
-            return None
+        if not self._is_filled:
+            bodies = list(islice(self._left, count_max))
+            for body in bodies:
+                self._take(state, body)
+            if len(bodies) == count_max:
+                return None
+            self._take_rest(state)
+            self._is_filled = True
+        return None if self.free(count_max) else state
+
+    def free(self, count_max: int) -> bool:
+        """Free the memory of `count_max` bodies, which are not needed any more; return True if
+        there are more.  To free a million at once takes long."""
+        bodies, cancelled = self._bodies, self._cancelled
+        for _ in range(min(count_max, len(bodies))):
+            bodies.popitem()
+        for _ in range(min(count_max, len(cancelled))):
+            cancelled.popitem()
+        return len(bodies) > 0 or len(cancelled) > 0
+
+    def _take_rest(self, state: ScheduleState) -> None:
+        """Take into the state what is not pending: known releases, and damaged bodies."""
         for release in self._released:
             body = release.body
             state.released.add(body, release.base_offset)
@@ -414,9 +435,8 @@ class Rebuild:
                     or self._is_done(body)
                 )
                 state.keep_damaged(body, is_unclear=is_unclear)
-        self._bodies = {}
         self._damaged = {}
-        return state
+        self._recurring = {}
 
     def _take(self, state: ScheduleState, body: Body) -> None:
         s_offset = body.s_offset

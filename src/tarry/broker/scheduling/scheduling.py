@@ -265,11 +265,11 @@ class Scheduling(Part):
         self.snapshots.put(schedule.snapshots)
 
     def has_work_left(self) -> bool:
-        if self._is_stopping or not self._schedules:
+        if self._is_stopping:
             return False
-        if any(schedule.can_load() for schedule in self._loading):
-            return True
         if self.snapshots.has_work_left():
+            return True
+        if any(schedule.can_load() for schedule in self._loading):
             return True
         queue = self._queue
         return len(queue) > 0 and queue[0][0] <= self._turn.now_wall_ms

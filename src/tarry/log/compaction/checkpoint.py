@@ -48,6 +48,20 @@ def cleaned_name(name: str, generation: int) -> str:
     return f"{name}.{generation}{CLEANED_SUFFIX}"
 
 
+def remove_later(disk: Disk, path: str) -> bool:
+    """Rename a file, and have it removed outside the turn, since a gigabyte takes a quarter of a
+    second; return False if there is none.
+
+    Another file may have the name `path` at once.  After a kill -9 the next start removes the file.
+    """
+    if not disk.exists(path):
+        return False
+    removed = cleaned_name(path, REPLACED_GENERATION)
+    disk.rename(path, removed)
+    disk.begin_remove(removed)
+    return True
+
+
 class CompactionCheckpoint:
     """Content of the checkpoint file."""
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-from tarry.log.compaction.checkpoint import REPLACED_GENERATION, cleaned_name
+from tarry.log.compaction.checkpoint import remove_later
 from tarry.log.log import Log
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
@@ -154,15 +154,9 @@ def _give_up_segments(log: Log, kept: Segment) -> None:
 
 
 def _remove_files(log: Log, segment: Segment) -> None:
-    """Rename a segment's files, and have them removed outside the turn: a gigabyte takes long.
-
-    The new names leave room for a segment of the same name, which may be made before that.
-    """
+    """Remove a segment's files; a segment of the same name may be made at once."""
     for path in segment.file_paths():
-        if log.disk.exists(path):
-            removed = cleaned_name(path, REPLACED_GENERATION)
-            log.disk.rename(path, removed)
-            log.disk.begin_remove(removed)
+        if remove_later(log.disk, path):
             log.unflushed.note_name()
 
 

@@ -13,7 +13,7 @@ from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, start_again
 from tarry.base.errors import CorruptData
 from tarry.base.partition_row import PartitionRow
 from tarry.broker.lifecycle import start_broker
-from tarry.broker.scheduling.snapshots import counted_load, snapshot_load
+from tarry.broker.scheduling.snapshots import snapshot_load, snapshots
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.log.state import ASKED
 
@@ -233,7 +233,7 @@ def test_a_snapshot_that_the_disk_does_not_give_now_is_not_replaced_by_one_that_
     for number in range(20):
         user.park(b"%d" % number, 60_000 + number)
     user.follow()
-    monkeypatch.setattr(counted_load, "_OFFSETS_MIN", 4)
+    monkeypatch.setattr(snapshots, "_READ_MIN", 4)
     user.hand.disk.fail_reads(1, SNAPSHOT)
 
     user.look()

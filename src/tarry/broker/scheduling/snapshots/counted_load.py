@@ -31,14 +31,11 @@ from tarry.schedule.notes import CheckpointNote
 # Bytes of a log that one step reads, and bodies that it takes: this load is never urgent.
 _STEP_BYTES: Final = 64 * 1024
 _STEP_BODIES: Final = 250
-# Offsets of S that one load reads at least, if there are so many: until its end it has an object
-# for each body.
-_OFFSETS_MIN: Final = 500_000
 
 
 class CountedLoad(ScheduleLoad):
-    """Loading of a followed partition's schedule; `grown_max` bounds the offsets of S that it reads
-    behind the last snapshot, if they are many.  `CorruptData` from a step: not now."""
+    """Loading of a followed partition's schedule, which reads at most `grown_max` offsets of S
+    behind the last snapshot.  `CorruptData` from a step: not now."""
 
     def __init__(
         self, partition: ReplicatedLog, companion: ReplicatedLog, *, grown_max: int
@@ -46,7 +43,7 @@ class CountedLoad(ScheduleLoad):
         super().__init__(partition, companion)
         self.step_bytes = _STEP_BYTES
         self.step_bodies = _STEP_BODIES
-        self._grown_max = max(grown_max, _OFFSETS_MIN)
+        self._grown_max = grown_max
         self.s_end_offset = companion.high_watermark
         self._p_high_watermark = partition.high_watermark
         self._swaps = self._count_swaps()
@@ -67,6 +64,10 @@ class CountedLoad(ScheduleLoad):
                 # Nothing is read behind a flaw, so the state does not speak of what lies there.
                 raise CorruptData(log.flaw_reason)
         return is_over
+
+    def free(self, count_max: int) -> bool:
+        """Free the memory of some bodies after the end; return True if there are more."""
+        return self._rebuild.free(count_max)
 
     @property
     def is_cut(self) -> bool:

@@ -13,6 +13,7 @@ from typing import Final
 from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
+from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.broker.scheduling.snapshots.snapshots import ScheduleSnapshots, SnapshotSettings
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import ReplicatedLog
@@ -21,6 +22,8 @@ from tarry.timer.wheel import TimingWheel
 
 # Followed partitions that one look examines.
 _LOOKED_AT_MAX: Final = 200
+# Bodies whose memory one step frees: less than a millisecond.
+_FREED_BODIES: Final = 1_000
 # Pause between two steps of a follower, and the longest one, of a broker that has much else to do.
 _PAUSE_MS: Final = 1
 _PAUSE_MS_MAX: Final = 20
@@ -41,6 +44,8 @@ class SnapshotLine:
         self._all: dict[Leadership, ScheduleSnapshots] = {}
         self._led: dict[ScheduleSnapshots, None] = {}
         self._followed: dict[ScheduleSnapshots, None] = {}
+        # Loads of followers that have ended, whose memory is freed in steps.
+        self._spent: list[CountedLoad] = []
         # Followed partitions that the present look has not examined yet.
         self._unseen: list[ScheduleSnapshots] = []
         # The follower whose load is under way.
@@ -91,7 +96,12 @@ class SnapshotLine:
         snapshots = self._all.get(companion.leadership)
         if snapshots is None:
             snapshots = ScheduleSnapshots(
-                companion, self._turn, self._flushes, self.settings, self._trouble
+                companion,
+                self._turn,
+                self._flushes,
+                self.settings,
+                self._trouble,
+                self._spent,
             )
             self._all[companion.leadership] = snapshots
         return snapshots
@@ -116,7 +126,10 @@ class SnapshotLine:
             self._led[snapshots] = None
 
     def step(self) -> None:
-        """Do a step of the first led partition that does not wait for a flush."""
+        """Do a step of the first led partition that does not wait for a flush, and free memory."""
+        spent = self._spent
+        if spent and not spent[-1].free(_FREED_BODIES):
+            spent.pop()
         reader = self._reader
         if reader is not None:
             reader.drop_if_cut()
@@ -126,7 +139,7 @@ class SnapshotLine:
 
     def has_work_left(self) -> bool:
         """Return whether a turn without an event would write something."""
-        return any(snapshots.has_steps for snapshots in self._led)
+        return len(self._spent) > 0 or any(snapshots.has_steps for snapshots in self._led)
 
     def stop(self) -> None:
         """Read and write no more."""

@@ -20,6 +20,7 @@ from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.broker.scheduling.snapshots.snapshot_load import snapshot_path
+from tarry.log.compaction.checkpoint import remove_later
 from tarry.log.log import Log
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.schedule.notes import CheckpointNote
@@ -40,6 +41,11 @@ LOOK_MS: Final = 5_000
 # eighth of their number.  A leader, which has all in memory, writes one after this time at least.
 _GROWN_PART: Final = 8
 _AGE_MS: Final = 60_000
+# Offsets of S behind the last snapshot that a follower reads at once: a quarter of the entries
+# within these bounds.  While it reads, it has an object of some 200 bytes for each body.
+_READ_PART: Final = 4
+_READ_MIN: Final = 500_000
+_READ_MAX: Final = 1_000_000
 # The pause after a snapshot that was given up, which doubles with each one, up to an hour.
 _PAUSE_MS: Final = 60_000
 _DOUBLINGS_MAX: Final = 6
@@ -66,6 +72,7 @@ class ScheduleSnapshots:
         flushes: Flushes,
         settings: SnapshotSettings,
         trouble: DiskTrouble,
+        spent: list[CountedLoad],
     ) -> None:
         self._companion = companion
         self._partition = companion.leadership.records
@@ -73,6 +80,8 @@ class ScheduleSnapshots:
         self._flushes = flushes
         self._settings = settings
         self._trouble = trouble
+        # Loads that have ended, whose memory the owner of this list frees in steps.
+        self._spent = spent
         self._path = snapshot_path(companion)
         # Offset of S up to which the last snapshot speaks, and its entries.  A follower may not
         # know these before it has read the snapshot.
@@ -135,6 +144,10 @@ class ScheduleSnapshots:
     def is_due(self) -> bool:
         """Return whether another snapshot is worth writing, and can be written."""
         companion = self._companion
+        if companion.log.written_end_offset < self.s_offset:
+            # The log was cut below what the last snapshot speaks of: that snapshot counts no more.
+            self.s_offset = 0
+            self._entry_count = 0
         grown = companion.high_watermark - self.s_offset
         if grown < self._settings.offsets_min or self.is_under_way:
             return False
@@ -144,7 +157,8 @@ class ScheduleSnapshots:
         if companion.log.flaw_offset >= 0 or self._partition.log.flaw_offset >= 0:
             return False
         if self.is_followed:
-            return grown * _GROWN_PART >= self._entry_count and self._may_read()
+            is_worth = grown >= min(self._entry_count // _GROWN_PART, _READ_MAX)
+            return is_worth and self._may_read()
         state = self._state
         if state is None or not state.can_be_kept:
             return False
@@ -205,7 +219,7 @@ class ScheduleSnapshots:
             file.close()
         if self._header is not None:
             with suppress(StorageError):
-                self._companion.log.disk.remove(self._path + _TEMPORARY_SUFFIX)
+                remove_later(self._companion.log.disk, self._path + _TEMPORARY_SUFFIX)
         self._leave_load()
         self._writer = None
         self._file = None
@@ -219,6 +233,7 @@ class ScheduleSnapshots:
         load = self._load
         if load is not None:
             load.end()
+            self._spent.append(load)
             self._load = None
             self._state = None
 
@@ -226,7 +241,9 @@ class ScheduleSnapshots:
         load = self._load
         if load is None:
             self._begun_ms = self._turn.now_ms
-            grown_max = 2 * self._entry_count // _GROWN_PART
+            grown_max = min(max(self._entry_count // _READ_PART, _READ_MIN), _READ_MAX)
+            # The last checkpoint of what was read may not count here while a later one does.
+            grown_max <<= min(self._failures, _DOUBLINGS_MAX)
             load = self._load = CountedLoad(self._partition, self._companion, grown_max=grown_max)
         is_read = load.step()
         found = load.snapshot
@@ -271,9 +288,10 @@ class ScheduleSnapshots:
             checkpoint,
         )
         self._header = header
-        file = companion.log.disk.open(self._path + _TEMPORARY_SUFFIX, create=True)
-        self._file = file
-        file.truncate(0)
+        disk = companion.log.disk
+        # A process that was killed may have left one.
+        remove_later(disk, self._path + _TEMPORARY_SUFFIX)
+        self._file = disk.open(self._path + _TEMPORARY_SUFFIX, create=True)
         self._writer = SnapshotWriter(state, header)
 
     def _write_on(self) -> None:
@@ -323,8 +341,11 @@ class ScheduleSnapshots:
             # A log was cut since, as after an unclean election.
             self._give_up()
             return
+        disk = self._companion.log.disk
         try:
-            self._companion.log.disk.rename(self._path + _TEMPORARY_SUFFIX, self._path)
+            # If the broker is killed between the two, the next load reads S from its start.
+            remove_later(disk, self._path)
+            disk.rename(self._path + _TEMPORARY_SUFFIX, self._path)
         except StorageError as error:
             self._trouble.report(f"{self._path} cannot get its name", error)
             self._give_up()

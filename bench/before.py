@@ -1,0 +1,79 @@
+"""Broker CPU of this commit beside an earlier one: the same requests, in pairs.
+
+    git clone . DIRECTORY && git -C DIRECTORY checkout COMMIT && make -C DIRECTORY setup
+    make bench-before BEFORE=DIRECTORY
+
+No row is to be more than 2 % dearer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import shutil
+import tempfile
+from pathlib import Path
+
+import brokers
+import groups
+import pairs
+import peers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("before", type=Path, help="checkout of the earlier commit, with its .venv")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--policies", default="os,commit", help="values of flush.policy")
+    arguments = parser.parse_args()
+    if shutil.which("go") is None:
+        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
+    program = arguments.before / ".venv" / "bin" / "tarry"
+    if not program.exists():
+        raise SystemExit(f"{program} is missing; run make setup in {arguments.before}")
+    with tempfile.TemporaryDirectory() as temporary:
+        directory = Path(temporary)
+        wireload = brokers.build_wireload(directory)
+        runner = groups.Runner(groups.build_groupload(directory), groups.FULL)
+        for policy in arguments.policies.split(","):
+            with contextlib.ExitStack() as stack:
+                pair = tuple(
+                    stack.enter_context(
+                        peers.tarry(directory / f"{name}-{policy}", SETTINGS, policy, name, each)
+                    )
+                    for name, each in (("before", program), ("now", peers.TARRY))
+                )
+                print(f"\nflush.policy={policy}; ", end="")
+                pairs.print_head(pair)
+                pairs.print_works(
+                    pair, list(brokers.WORKS), wireload, arguments.rounds, arguments.seconds
+                )
+                if policy == "os":
+                    print_groups(pair, runner, arguments.rounds)
+
+
+SETTINGS = {**groups.SETTINGS, **pairs.AT_ONCE}
+
+
+def print_groups(pair: pairs.Pair, runner: groups.Runner, rounds: int) -> None:
+    """Measure what members of groups cost."""
+
+    def heartbeat(broker: peers.Broker) -> float:
+        return runner.heartbeats(broker)["cpu_us"]
+
+    def joins(broker: peers.Broker) -> float:
+        return runner.join(broker)["stable_cpu_ms"]
+
+    def commit(broker: peers.Broker) -> float:
+        return runner.commits(broker)["cpu_us"]
+
+    pairs.print_row("heartbeat, µs", pair, rounds, heartbeat)
+    pairs.print_row(f"{runner.size.joining:,} members join, ms", pair, rounds, joins)
+    pairs.print_row("commit of a simple consumer, µs", pair, rounds, commit)
+
+
+if __name__ == "__main__":
+    main()
