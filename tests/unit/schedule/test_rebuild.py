@@ -319,3 +319,22 @@ def test_a_damaged_note_of_a_body_was_no_checkpoint() -> None:
 
     assert rebuild.begin_releases(epochs((0, 0)), 4, 9, 9) == 4
     assert pending(rebuild) == [6]
+
+
+def test_the_state_is_filled_and_memory_is_freed_in_steps() -> None:
+    rebuild = Rebuild()
+    for s_offset in range(2, 14, 2):
+        park(rebuild, s_offset, 10)
+    for s_offset in (2, 4, 6, 8):
+        rebuild.add_note(20 + s_offset, CancelledNote(s_offset))
+    rebuild.begin_releases(epochs((0, 0)), 0, 9, 9)
+    rebuild.begin_state(ALL)
+
+    states = [rebuild.take_on(2) for _ in range(7)]
+
+    # Three steps take the bodies, one finds none left and frees the first, two free the others.
+    assert [state is not None for state in states] == [False] * 5 + [True] * 2
+    assert not rebuild.free(1)
+    found = states[-1]
+    assert found is not None
+    assert found.pending.count == 2

@@ -60,6 +60,8 @@ class RecordDeletions(WaitingPart):
         self._waiting.setdefault(partition, partition.log.log_start_offset)
 
     def step(self) -> None:
+        if not self._postponed:
+            return
         for partition, offset in list(self._postponed.items()):
             if partition.is_closed or not partition.leadership.is_leader:
                 del self._postponed[partition]

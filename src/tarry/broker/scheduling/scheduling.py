@@ -269,6 +269,8 @@ class Scheduling(Part):
             return False
         if self.snapshots.has_work_left():
             return True
+        if not self._schedules:
+            return False
         if any(schedule.can_load() for schedule in self._loading):
             return True
         queue = self._queue

@@ -12,8 +12,10 @@ from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, Keeper
 
 from tarry.base.errors import CorruptData
 from tarry.base.partition_row import PartitionRow
+from tarry.broker.scheduling.snapshots import line, snapshots
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.broker.scheduling.snapshots.snapshots import ScheduleSnapshots
+from tarry.log.recovery.truncation import try_truncate
 from tarry.log.state import ASKED
 from tarry.partition.leadership import Leadership
 from tarry.partition.replicated_log import ReplicatedLog
@@ -337,3 +339,64 @@ def test_a_snapshot_of_a_follower_is_not_believed_where_its_log_was_cut() -> Non
 
     assert user.snapshot_end() == 0
     assert [each[0] for each in user.waiting()] == [60_000]
+
+
+def test_what_a_dropped_load_held_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """To free a million bodies at once takes as long as a turn may not."""
+    user = Follower()
+    for number in range(6):
+        user.park(b"a", 60_000 + number)
+    user.follow()
+    user.await_look()
+    while (load := user.snapshots._load) is None or not load._rebuild._bodies:
+        user.pass_time(1)
+    monkeypatch.setattr(line, "_FREED_BODIES", 2)
+
+    user.companion.log.cut.enter(ASKED)
+    user.hand.turn()
+    left = [len(load._rebuild._bodies)]
+    while user.hand.broker.scheduling.snapshots._spent:
+        user.hand.turn()
+        left.append(len(load._rebuild._bodies))
+
+    assert left == [6, 4, 2, 0]
+    assert not user.hand.broker.scheduling.snapshots.has_work_left()
+
+
+def test_a_follower_whose_log_was_cut_below_its_snapshot_writes_another() -> None:
+    user = Follower()
+    for number in range(6):
+        user.park(b"a", 60_000 + number)
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 13
+    companion = user.companion
+    companion.high_watermark_position = companion.log.position_of(3)
+    while not try_truncate(companion.log, 3):
+        user.pass_time(500)
+    user.hand.broker.flushes.ask_for(companion)
+    user.hand.settle()
+
+    user.look()
+
+    assert user.snapshots.s_offset == 3
+
+
+def test_a_load_that_failed_reads_further_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last checkpoint of the part that was read does not count here; a later one does."""
+    monkeypatch.setattr(snapshots, "_READ_MIN", 8)
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.schedule().append_note(CheckpointNote(5, 0, [], []))
+    user.hand.settle()
+    for number in range(6):
+        user.park(b"b", 60_000 + number)
+    user.schedule().append_note(CheckpointNote(0, -1, [], []))
+    user.hand.settle()
+    end = int(user.companion.log.log_end_offset)
+    user.follow()
+
+    for _ in range(60):
+        user.look(steps=20)
+
+    assert user.snapshots.s_offset == end
