@@ -95,7 +95,14 @@ def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk
     index: i64 = 0
     try:
         while index < count:
-            position = _walk_record(data, position, end, index, walk, fields)
+            record_end: i64 = read_places(data, position, end, fields)
+            if fields.header_count > 0:
+                _expect_end(
+                    _skip_headers(data, fields.headers, record_end, fields.header_count),
+                    record_end,
+                )
+            _note_record(index, walk, fields)
+            position = record_end
             index += 1
         if position != end:
             raise MalformedData(f"{end - position} bytes follow the last record")
@@ -160,15 +167,6 @@ class StepwiseWalk:
         return 1 + count // HEADERS_PER_STEP
 
 
-def _walk_record(
-    data: bytes, position: i64, end: i64, index: i64, walk: RecordWalk, fields: RecordFields
-) -> i64:
-    """Walk over the record at `position` and return the position after it."""
-    behind: i64 = read_record(data, position, end, fields)
-    _note_record(index, walk, fields)
-    return behind
-
-
 def _note_record(index: i64, walk: RecordWalk, fields: RecordFields) -> None:
     """Note the values of a record that indexes and settings need."""
     timestamp_delta: i64 = fields.timestamp_delta
@@ -183,7 +181,9 @@ def _note_record(index: i64, walk: RecordWalk, fields: RecordFields) -> None:
         raise MalformedData(f"the offset delta is {fields.offset_delta}")
     if fields.key_size < 0:
         walk.null_keys += 1
-    walk.record_bytes_max = max(walk.record_bytes_max, fields.size)
+    size: i64 = fields.size
+    if size > walk.record_bytes_max:
+        walk.record_bytes_max = size
 
 
 class RecordFields:
