@@ -11,7 +11,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, and none of them should compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup developing environment serve test quick newer-python draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits bench-events bench-schedule bench-cluster etcd cluster spark-demo dist clean
+.PHONY: help setup developing environment serve test quick newer-python draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits bench-events bench-schedule bench-before bench-cluster etcd cluster spark-demo dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -31,6 +31,7 @@ help:
 	@echo "make bench-limits     what partitions and idle connections cost: memory, files, time to start"
 	@echo "make bench-events     what the event log costs the broker; ARGS='--rounds 2'"
 	@echo "make bench-schedule   scheduled records: cost, lateness, memory, starts, beside their goals; ARGS=--quick"
+	@echo "make bench-before     this commit beside an earlier one, whose checkout is BEFORE=; ARGS=--instructions"
 	@echo "make bench-cluster    three brokers with three replicas beside three nodes of Apache Kafka; ARGS='--rounds 1'"
 	@echo "make cluster  an etcd and three brokers on 127.0.0.1:19091 to 19093, data in ./tarry-data/cluster"
 	@echo "make etcd     the path of an etcd for it; Go builds one if there is none"
@@ -101,6 +102,9 @@ bench-events: developing
 
 bench-schedule: developing
 	@$(BIN)/python bench/schedule.py $(ARGS)
+
+bench-before: developing
+	@$(BIN)/python bench/before.py $(BEFORE) $(ARGS)
 
 spark-demo: developing
 	@$(BIN)/python examples/orders/demo.py $(ARGS)

@@ -3,7 +3,8 @@
     git clone . DIRECTORY && git -C DIRECTORY checkout COMMIT && make -C DIRECTORY setup
     make bench-before BEFORE=DIRECTORY
 
-No row is to be more than 2 % dearer.
+No row is to be more than 2 % dearer.  On a host whose speed changes by more than that,
+ARGS=--instructions tells what CPU times cannot.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from pathlib import Path
 
 import brokers
 import groups
+import instructions
 import pairs
 import peers
 
@@ -28,6 +30,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--policies", default="os,commit", help="values of flush.policy")
+    parser.add_argument(
+        "--instructions", action="store_true", help="count instructions, not CPU time"
+    )
     arguments = parser.parse_args()
     if shutil.which("go") is None:
         raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
@@ -37,15 +42,19 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
         wireload = brokers.build_wireload(directory)
+        if arguments.instructions:
+            print_instructions(program, wireload, directory)
+            return
         runner = groups.Runner(groups.build_groupload(directory), groups.FULL)
         for policy in arguments.policies.split(","):
             with contextlib.ExitStack() as stack:
-                pair = tuple(
+                before, now = (
                     stack.enter_context(
                         peers.tarry(directory / f"{name}-{policy}", SETTINGS, policy, name, each)
                     )
                     for name, each in (("before", program), ("now", peers.TARRY))
                 )
+                pair = (before, now)
                 print(f"\nflush.policy={policy}; ", end="")
                 pairs.print_head(pair)
                 pairs.print_works(
@@ -56,6 +65,29 @@ def main() -> None:
 
 
 SETTINGS = {**groups.SETTINGS, **pairs.AT_ONCE}
+
+
+def print_instructions(program: Path, wireload: Path, directory: Path) -> None:
+    """Count the instructions of each request, one broker after the other."""
+    missing = instructions.is_missing()
+    if missing:
+        raise SystemExit(missing)
+    counted: dict[str, list[float]] = {}
+    for name, each in (("before", program), ("now", peers.TARRY)):
+        counts = directory / f"counts-{name}"
+        prefix = instructions.command(counts)
+        with peers.tarry(
+            directory / name, pairs.AT_ONCE, program=each, prefix=prefix, name=name
+        ) as broker:
+            for work in instructions.WORKS:
+                found = instructions.count(wireload, broker, counts, work)
+                counted.setdefault(work.name, []).append(found)
+                peers.tell_progress()
+    print(f"\n{peers.machine()}\n")
+    print("| thousands of instructions, a request | before | now | ratio |")
+    print("|---|--:|--:|--:|")
+    for row, (before, now) in counted.items():
+        print(f"| {row} | {before:.1f} | {now:.1f} | {now / before:.3f} |")
 
 
 def print_groups(pair: pairs.Pair, runner: groups.Runner, rounds: int) -> None:

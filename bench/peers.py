@@ -12,7 +12,7 @@ import os
 import platform
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -42,9 +42,10 @@ def tarry(
     policy: str = "os",
     name: str = "Tarry",
     program: Path = TARRY,
+    prefix: Sequence[str] = (),
 ) -> Iterator[Broker]:
     """Start our broker, or that of another checkout (`program`), with a flush policy; `os` leaves
-    flushing to the page cache, as Kafka does."""
+    flushing to the page cache, as Kafka does.  The words of `prefix` stand before its command."""
     given = {
         **settings,
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -53,7 +54,7 @@ def tarry(
     }
     words = [f"--set={key}={value}" for key, value in given.items()]
     process = subprocess.Popen(
-        [str(program), "serve", *words],
+        [*prefix, str(program), "serve", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
         text=True,
