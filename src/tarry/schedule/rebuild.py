@@ -106,6 +106,7 @@ class Rebuild:
     def begin_with(self, snapshot: TakenSnapshot) -> None:
         """Begin with a snapshot, which counts here (`counts`): S is read from its offset on."""
         self._snapshot = snapshot
+        self._next_offset = snapshot.s_offset
 
     # -- S
 
@@ -375,7 +376,7 @@ class Rebuild:
             state = ScheduleState(PendingBodies(), self._watermarks)
         else:
             state = snapshot.state_with(self._watermarks)
-            snapshot.begin_taking(self._cancelled, self._taken)
+            snapshot.begin_taking(self._cancelled, self._taken, has_holes=self._hole_end > 0)
         self._state = state
         self._s_high_watermark = s_high_watermark
         self._left = iter(self._bodies.values())

@@ -36,6 +36,7 @@ class TakenSnapshot:
         # the order on, those that the last checkpoint says are done.
         self._cancelled: Iterator[int] = iter(())
         self._taken = self.checkpoint
+        self._has_holes = False
         self._place: DuePlace | None = None
 
     def release(self, s_offset: int, leader_epoch: int) -> Body | None:
@@ -54,11 +55,17 @@ class TakenSnapshot:
         state.released = self.base.released
         return state
 
-    def begin_taking(self, cancelled: Iterable[int], taken: NotedCheckpoint | None) -> None:
+    def begin_taking(
+        self, cancelled: Iterable[int], taken: NotedCheckpoint | None, *, has_holes: bool
+    ) -> None:
         """Begin to take out the bodies that notes behind the snapshot have cancelled, and those
         that the last checkpoint says are done.
+
+        `has_holes`: compaction has dropped batches behind the snapshot.  The cancel of a body that
+        is done may be among them, so that body is not known as released.
         """
         self._cancelled = iter(cancelled)
+        self._has_holes = has_holes
         if taken is not None and taken is not self.checkpoint:
             self._taken = taken
             self._place = (UNKNOWN, 0)
@@ -107,7 +114,8 @@ class TakenSnapshot:
                 body = base.pending.forget(s_offset)
                 assert body is not None
                 base.ids.drop(body)
-                base.released.add(body, NO_S_OFFSET)
+                if not self._has_holes:
+                    base.released.add(body, NO_S_OFFSET)
         return True
 
     def _park(self, state: ScheduleState, s_high_watermark: int) -> bool:
