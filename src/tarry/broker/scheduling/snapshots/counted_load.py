@@ -46,6 +46,8 @@ class CountedLoad(ScheduleLoad):
         self._grown_max = grown_max
         self.s_end_offset = companion.high_watermark
         self._p_high_watermark = partition.high_watermark
+        # Offset of P up to which the state speaks if P begins behind it; -1 otherwise.
+        self._c_before_start = -1
         self._swaps = self._count_swaps()
 
     def _count_swaps(self) -> int:
@@ -100,6 +102,8 @@ class CountedLoad(ScheduleLoad):
     def c(self) -> int:
         """Return the offset of P up to which the state speaks, once both logs are read."""
         assert self._releases is not None
+        if self._c_before_start >= 0:
+            return self._c_before_start
         return self._releases.end_offset
 
     def _begin_bodies(self) -> BatchReading:
@@ -140,7 +144,11 @@ class CountedLoad(ScheduleLoad):
         if last is not None:
             raise CorruptData(_uncounted(last))
         if log.log_start_offset > self._rebuild.taken_c:
-            raise CorruptData("a later checkpoint tells what was released before the start")
+            # A later checkpoint tells what was released before the start, if anything was: the
+            # later load reads that one, or finds it damaged.
+            self._c_before_start = self._rebuild.taken_c
+            start_offset = int(log.log_start_offset)
+            return self._reading(log, start_offset, log.position_of(start_offset))
         if counted > log.written_end_offset:
             raise CorruptData(f"the partition is not written up to offset {counted}")
         self._foreign_offset = self.s_end_offset
