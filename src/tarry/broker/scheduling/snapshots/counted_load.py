@@ -48,6 +48,7 @@ class CountedLoad(ScheduleLoad):
         self._p_high_watermark = partition.high_watermark
         # Offset of P up to which the state speaks if P begins behind it; -1 otherwise.
         self._c_before_start = -1
+        self._unclean_epoch = companion.leadership.row.unclean_epoch
         self._swaps = self._count_swaps()
 
     def _count_swaps(self) -> int:
@@ -78,6 +79,9 @@ class CountedLoad(ScheduleLoad):
         if companion.is_closed or companion.log.is_being_cut or partition.log.is_being_cut:
             return True
         if companion.log.log_start_offset >= self.s_end_offset:
+            return True
+        if companion.leadership.row.unclean_epoch != self._unclean_epoch:
+            # The last snapshot, with which this load began, may speak of what is lost.
             return True
         releases = self._releases
         if releases is not None and not releases.is_over:

@@ -123,7 +123,7 @@ class SnapshotLoad:
         ):
             raise CorruptData("the partition does not have what had come then")
         c, c_epoch = header.checkpoint.c, header.checkpoint.c_epoch
-        if max(header.s_epoch, c_epoch) < leadership.row.unclean_epoch:
+        if header.unclean_epoch != leadership.row.unclean_epoch:
             # Compaction may have dropped by a later checkpoint what is scheduled again.
             raise CorruptData("it is from before an unclean election")
         if 0 < c <= records.log_start_offset and c_epoch < leadership.row.unclean_epoch:

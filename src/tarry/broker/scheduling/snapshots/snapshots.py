@@ -170,10 +170,13 @@ class ScheduleSnapshots:
     def _may_read(self) -> bool:
         """Return whether a follower can read both logs now.  While it does, neither is compacted,
         so that a position stays where it is."""
-        for log in (self._companion.log, self._partition.log):
+        companion = self._companion
+        for log in (companion.log, self._partition.log):
             if log.is_being_cut or log.compaction.is_under_way:
                 return False
-        return True
+        # Until a record of the time after an unclean election is here, the companion log may be
+        # copied anew: compaction may have dropped what is scheduled again.
+        return companion.log.leader_epochs.latest_epoch >= companion.leadership.row.unclean_epoch
 
     def step(self) -> None:
         """Go on with a snapshot, or begin one that is due."""
@@ -286,6 +289,7 @@ class ScheduleSnapshots:
             s_offset,
             _epoch_before(companion.log, s_offset),
             checkpoint,
+            leadership.row.unclean_epoch,
         )
         self._header = header
         disk = companion.log.disk
@@ -350,8 +354,9 @@ class ScheduleSnapshots:
             self._trouble.report(f"{self._path} cannot get its name", error)
             self._give_up()
             return
+        # If the last snapshot did not count any more, this one may say less: read more at once next.
+        self._failures = 0 if header.s_offset > self.s_offset else self._failures + 1
         self.s_offset = header.s_offset
-        self._failures = 0
         self._header = None
         self._is_written = False
 
