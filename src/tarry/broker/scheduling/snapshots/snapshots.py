@@ -354,7 +354,7 @@ class ScheduleSnapshots:
             self._trouble.report(f"{self._path} cannot get its name", error)
             self._give_up()
             return
-        # If the last snapshot did not count any more, this one may say less: read more at once next.
+        # If the last snapshot did not count any more, this one may say less: read more next time.
         self._failures = 0 if header.s_offset > self.s_offset else self._failures + 1
         self.s_offset = header.s_offset
         self._header = None
