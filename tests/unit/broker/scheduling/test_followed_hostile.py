@@ -491,3 +491,31 @@ def test_a_broker_that_leads_no_schedule_any_more_comes_to_rest_when_records_are
         user.pass_time(1_000)
 
     assert not user.hand.broker.scheduling.has_work_left()
+
+
+def test_an_id_that_compaction_has_dropped_with_its_cancel_does_not_mean_an_earlier_release() -> (
+    None
+):
+    """The snapshot knows the release.  The id meant another record since, which was cancelled."""
+    user = Follower()
+    user.park(b"z", 1_000_000_000)
+    user.park(b"a", 100, "id")
+    user.pass_time(100)
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 5
+    user.lead()
+    assert user.cancel("id") == "already_released"
+    user.park(b"b" * 3_000, 50_000, "id")
+    assert user.cancel("id") == "cancelled"
+    user.park(b"c" * 3_000, 60_000)
+    user.companion.log.roll()
+    user.park(b"y", 1_000_000_000)
+    for _ in range(200):
+        user.pass_time(1_000)
+    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+
+    start_again(user)
+
+    assert user.snapshot_end() == 5
+    assert user.cancel("id") == "unknown"
