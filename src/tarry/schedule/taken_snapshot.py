@@ -66,6 +66,9 @@ class TakenSnapshot:
         """
         self._cancelled = iter(cancelled)
         self._has_holes = has_holes
+        if has_holes:
+            # A body that took over the id of a released one may be among them, too.
+            self.base.released.forget_ids()
         if taken is not None and taken is not self.checkpoint:
             self._taken = taken
             self._place = (UNKNOWN, 0)
