@@ -519,3 +519,33 @@ def test_an_id_that_compaction_has_dropped_with_its_cancel_does_not_mean_an_earl
 
     assert user.snapshot_end() == 5
     assert user.cancel("id") == "unknown"
+
+
+def test_a_cancel_that_compaction_dropped_before_a_snapshot_is_not_told_as_a_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The follower reads a part of the log.  A checkpoint behind that part has let compaction drop
+    a cancel in it."""
+    user = Follower()
+    user.park(b"z", 1_000_000_000)
+    user.park(b"a", 50_000, "a")
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 5
+    user.lead()
+    assert user.cancel("a") == "cancelled"
+    user.park(b"b" * 3_000, 60_000)
+    user.park(b"x", 1_000_000_000)
+    user.companion.log.roll()
+    for _ in range(200):
+        user.pass_time(1_000)
+    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+    monkeypatch.setattr(snapshots, "_READ_MIN", 5)
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 10
+
+    start_again(user)
+
+    assert user.snapshot_end() == 10
+    assert user.cancel("a") == "unknown"
