@@ -68,7 +68,8 @@ LEFT_MAX: Final = 100_000
 class SnapshotHeader:
     """Extent of a snapshot: S up to `s_offset`, before which lies a batch of the epoch `s_epoch`,
     and P up to the c of `checkpoint`; both as they were after the unclean election of the epoch
-    `unclean_epoch`, -1 without one."""
+    `unclean_epoch`, -1 without one.  A body before `hole_end` may have been cancelled by a batch
+    that compaction has dropped."""
 
     def __init__(
         self,
@@ -78,6 +79,7 @@ class SnapshotHeader:
         s_epoch: int,
         checkpoint: CheckpointNote,
         unclean_epoch: int,
+        hole_end: int,
     ) -> None:
         self.topic_id = topic_id
         self.index = index
@@ -85,6 +87,7 @@ class SnapshotHeader:
         self.s_epoch = s_epoch
         self.checkpoint = checkpoint
         self.unclean_epoch = unclean_epoch
+        self.hole_end = hole_end
 
     def encode(self) -> bytes:
         """Encode the block's content."""
@@ -96,16 +99,17 @@ class SnapshotHeader:
         write_i64_be(writer, self.s_offset)
         write_i32_be(writer, i32(self.s_epoch))
         write_i32_be(writer, i32(self.unclean_epoch))
+        write_i64_be(writer, self.hole_end)
         writer.write(self.checkpoint.encode(0))
         return writer.getvalue()
 
 
 def _decode_header(content: bytes) -> SnapshotHeader:
     at = 2 + _TOPIC_ID_SIZE
-    if len(content) < at + 20 or read_i16_be(content, 0) != _VERSION:
+    if len(content) < at + 28 or read_i16_be(content, 0) != _VERSION:
         raise CorruptData("it is of another version")
-    header = checked_header(content, at + 20)
-    checkpoint = read_note(content, at + 20, header)
+    header = checked_header(content, at + 28)
+    checkpoint = read_note(content, at + 28, header)
     if not isinstance(checkpoint, CheckpointNote):
         raise CorruptData("it has no checkpoint")
     return SnapshotHeader(
@@ -115,6 +119,7 @@ def _decode_header(content: bytes) -> SnapshotHeader:
         int(read_i32_be(content, at + 12)),
         checkpoint,
         int(read_i32_be(content, at + 16)),
+        int(read_i64_be(content, at + 20)),
     )
 
 

@@ -28,6 +28,8 @@ class TakenSnapshot:
         self.base = base
         # Offset from which on S is read.
         self.s_offset = header.s_offset
+        # Offset behind the last hole of S that the snapshot knows of.
+        self.hole_end = header.hole_end
         # The snapshot's checkpoint, as if it were noted right before the part of S that is read.
         self.checkpoint = NotedCheckpoint(header.s_offset - 1, header.checkpoint)
         self._s_epochs = s_epochs
@@ -36,7 +38,6 @@ class TakenSnapshot:
         # the order on, those that the last checkpoint says are done.
         self._cancelled: Iterator[int] = iter(())
         self._taken = self.checkpoint
-        self._has_holes = False
         self._place: DuePlace | None = None
 
     def release(self, s_offset: int, leader_epoch: int) -> Body | None:
@@ -56,19 +57,19 @@ class TakenSnapshot:
         return state
 
     def begin_taking(
-        self, cancelled: Iterable[int], taken: NotedCheckpoint | None, *, has_holes: bool
+        self, cancelled: Iterable[int], taken: NotedCheckpoint | None, hole_end: int
     ) -> None:
         """Begin to take out the bodies that notes behind the snapshot have cancelled, and those
         that the last checkpoint says are done.
 
-        `has_holes`: compaction has dropped batches behind the snapshot.  The cancel of a body that
-        is done may be among them, so that body is not known as released.
+        Compaction has dropped batches before `hole_end`.  The cancel of a body that is done may be
+        among them, so a body before `hole_end` is not known as released.
         """
         self._cancelled = iter(cancelled)
-        self._has_holes = has_holes
-        if has_holes:
+        if hole_end > self.hole_end:
             # A body that took over the id of a released one may be among them, too.
             self.base.released.forget_ids()
+        self.hole_end = hole_end
         if taken is not None and taken is not self.checkpoint:
             self._taken = taken
             self._place = (UNKNOWN, 0)
@@ -117,7 +118,7 @@ class TakenSnapshot:
                 body = base.pending.forget(s_offset)
                 assert body is not None
                 base.ids.drop(body)
-                if not self._has_holes:
+                if s_offset >= self.hole_end:
                     base.released.add(body, NO_S_OFFSET)
         return True
 

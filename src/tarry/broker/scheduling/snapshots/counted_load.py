@@ -110,6 +110,11 @@ class CountedLoad(ScheduleLoad):
             return self._c_before_start
         return self._releases.end_offset
 
+    @property
+    def hole_end(self) -> int:
+        """Return the offset of S behind the last hole that compaction has left; 0 without one."""
+        return self._rebuild.hole_end
+
     def _begin_bodies(self) -> BatchReading:
         if self.snapshot.has_failed:
             raise CorruptData("the last snapshot cannot be read now")

@@ -262,7 +262,10 @@ class ScheduleSnapshots:
         if not load.state.can_be_kept:
             raise CorruptData("a snapshot has no room for what recurs")
         self._state = load.state
-        self._begin(load.s_offset, load.c)
+        if load.hole_end > 0:
+            # A later checkpoint may have let compaction drop bodies that took over these ids.
+            load.state.released.forget_ids()
+        self._begin(load.s_offset, load.c, load.hole_end)
 
     # -- writing
 
@@ -273,10 +276,11 @@ class ScheduleSnapshots:
         s_high_watermark = self._companion.high_watermark
         state.commit_parked(s_high_watermark)
         state.commit_released(partition.high_watermark)
-        self._begin(state.snapshot_offset(s_high_watermark), partition.high_watermark)
+        self._begin(state.snapshot_offset(s_high_watermark), partition.high_watermark, 0)
 
-    def _begin(self, s_offset: int, c: int) -> None:
-        """Begin to write the state, which speaks of S up to `s_offset`, and of P up to `c`."""
+    def _begin(self, s_offset: int, c: int, hole_end: int) -> None:
+        """Begin to write the state, which speaks of S up to `s_offset`, and of P up to `c`; a cancel
+        before `hole_end` may be missing."""
         companion, state = self._companion, self._state
         assert state is not None
         leadership = companion.leadership
@@ -290,6 +294,7 @@ class ScheduleSnapshots:
             _epoch_before(companion.log, s_offset),
             checkpoint,
             leadership.row.unclean_epoch,
+            hole_end,
         )
         self._header = header
         disk = companion.log.disk
