@@ -78,6 +78,7 @@ class SnapshotHeader:
         s_offset: int,
         s_epoch: int,
         checkpoint: CheckpointNote,
+        *,
         unclean_epoch: int,
         hole_end: int,
     ) -> None:
@@ -118,8 +119,8 @@ def _decode_header(content: bytes) -> SnapshotHeader:
         int(read_i64_be(content, at + 4)),
         int(read_i32_be(content, at + 12)),
         checkpoint,
-        int(read_i32_be(content, at + 16)),
-        int(read_i64_be(content, at + 20)),
+        unclean_epoch=int(read_i32_be(content, at + 16)),
+        hole_end=int(read_i64_be(content, at + 20)),
     )
 
 

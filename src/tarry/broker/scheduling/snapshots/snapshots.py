@@ -279,8 +279,10 @@ class ScheduleSnapshots:
         self._begin(state.snapshot_offset(s_high_watermark), partition.high_watermark, 0)
 
     def _begin(self, s_offset: int, c: int, hole_end: int) -> None:
-        """Begin to write the state, which speaks of S up to `s_offset`, and of P up to `c`; a cancel
-        before `hole_end` may be missing."""
+        """Begin to write the state, which speaks of S up to `s_offset`, and of P up to `c`.
+
+        A cancel before `hole_end` may be missing.
+        """
         companion, state = self._companion, self._state
         assert state is not None
         leadership = companion.leadership
@@ -293,8 +295,8 @@ class ScheduleSnapshots:
             s_offset,
             _epoch_before(companion.log, s_offset),
             checkpoint,
-            leadership.row.unclean_epoch,
-            hole_end,
+            unclean_epoch=leadership.row.unclean_epoch,
+            hole_end=hole_end,
         )
         self._header = header
         disk = companion.log.disk
