@@ -12,7 +12,7 @@ from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, start_again
 
 from tarry.base.errors import CorruptData
 from tarry.base.partition_row import PartitionRow
-from tarry.broker.lifecycle import start_broker
+from tarry.broker.lifecycle import _is_read, start_broker
 from tarry.broker.scheduling.snapshots import snapshot_load, snapshots
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.log.state import ASKED
@@ -549,3 +549,94 @@ def test_a_cancel_that_compaction_dropped_before_a_snapshot_is_not_told_as_a_rel
 
     assert user.snapshot_end() == 10
     assert user.cancel("a") == "unknown"
+
+
+def test_a_follower_of_a_recurring_record_writes_no_snapshot() -> None:
+    """A snapshot has no room for it: the record would be lost."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.produce(a_batch(b"each hour", headers=([("x-sched-cron", b"0 * * * *")],)))
+    user.follow()
+
+    user.look()
+
+    assert not user.has_snapshot
+
+
+def written(user: Follower) -> None:
+    """Take steps until the snapshot is written and waits for its name."""
+    user.follow()
+    user.await_look()
+    while not user.snapshots._is_written:
+        user.hand.turn(after_ms=1)
+
+
+@pytest.mark.parametrize("log_name", ["companion", "records"])
+def test_a_snapshot_waits_for_what_it_speaks_of_to_be_durable(log_name: str) -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    user.park(b"b", 60_000)
+    user.pass_time(100)
+    log = user.companion.log if log_name == "companion" else user.leadership.records.log
+    written(user)
+    flushed = log.flushed_offset
+    log.flushed_offset = 0
+
+    user.look()
+    is_early = user.has_snapshot
+    log.flushed_offset = flushed
+    user.look()
+
+    assert not is_early
+    assert user.has_snapshot
+
+
+@pytest.mark.parametrize("log_name", ["companion", "records"])
+def test_a_written_snapshot_gets_no_name_once_a_log_has_other_epochs(log_name: str) -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    user.park(b"b", 60_000)
+    user.pass_time(100)
+    log = user.companion.log if log_name == "companion" else user.leadership.records.log
+    written(user)
+
+    log.leader_epochs.truncate_end(0)
+    log.leader_epochs.assign(7, 0)
+    user.look()
+
+    assert not user.has_snapshot
+    assert not user.snapshots.is_under_way
+
+
+@pytest.mark.parametrize("cause", ["high watermark", "swap"])
+def test_a_change_of_the_partition_drops_what_a_follower_has_read(cause: str) -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    user.park(b"b", 60_000)
+    user.pass_time(100)
+    user.follow()
+    user.await_look()
+    while not user.snapshots.is_reading:
+        user.pass_time(1)
+    records = user.leadership.records
+
+    if cause == "swap":
+        records.log.compaction.swaps += 1
+    else:
+        records.high_watermark_position = records.log.position_of(0)
+    user.pass_time(0)
+
+    assert not user.snapshots.is_under_way
+
+
+def test_no_log_is_compacted_while_a_follower_reads_it() -> None:
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.follow()
+    user.await_look()
+    while not user.snapshots.is_reading:
+        user.pass_time(1)
+    broker = user.hand.broker
+
+    assert _is_read(broker, user.companion)
+    assert _is_read(broker, user.leadership.records)
