@@ -99,13 +99,15 @@ class Rebuild:
         # Offset behind the batch of S that was read last, -1 before the first one; and the offset
         # behind the last hole, which compaction has left.
         self._next_offset = -1
-        self._hole_end = 0
+        self.hole_end = 0
         # The snapshot that this rebuild begins with; None without one.
         self._snapshot: TakenSnapshot | None = None
 
     def begin_with(self, snapshot: TakenSnapshot) -> None:
         """Begin with a snapshot, which counts here (`counts`): S is read from its offset on."""
         self._snapshot = snapshot
+        self._next_offset = snapshot.s_offset
+        self.hole_end = snapshot.hole_end
 
     # -- S
 
@@ -167,7 +169,7 @@ class Rebuild:
     def _pass(self, offset: int, next_offset: int) -> None:
         """Note that the batch at this offset of S is read, and where the next one should begin."""
         if self._next_offset not in (-1, offset):
-            self._hole_end = offset
+            self.hole_end = offset
         self._next_offset = next_offset
 
     def _take_cancelled(self, note: ScheduledNote) -> None:
@@ -375,7 +377,7 @@ class Rebuild:
             state = ScheduleState(PendingBodies(), self._watermarks)
         else:
             state = snapshot.state_with(self._watermarks)
-            snapshot.begin_taking(self._cancelled, self._taken)
+            snapshot.begin_taking(self._cancelled, self._taken, self.hole_end)
         self._state = state
         self._s_high_watermark = s_high_watermark
         self._left = iter(self._bodies.values())
@@ -452,7 +454,7 @@ class Rebuild:
         elif not self._is_done(body):
             self._take_over_id(state, body)
             state.restore(body, self._s_high_watermark)
-        elif s_offset < self._hole_end:
+        elif s_offset < self.hole_end:
             self._take_over_id(state, body)
         else:
             state.released.add(body, NO_S_OFFSET)

@@ -49,6 +49,10 @@ class ReleasedBodies:
         """Forget which released body had an id: another body has taken it over."""
         self._by_id.pop(schedule_id, None)
 
+    def forget_ids(self) -> None:
+        """Forget all ids: it is not known which of them other bodies have taken over."""
+        self._by_id.clear()
+
     def s_offset_of(self, schedule_id: bytes) -> int | None:
         """Return the s-offset of the last body released with this id; None if none is known."""
         return self._by_id.get(schedule_id)

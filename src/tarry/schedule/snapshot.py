@@ -38,7 +38,7 @@ from tarry.schedule.released import ReleasedBodies
 from tarry.schedule.state import ScheduleState
 from tarry.wire.crc32c import crc32c
 
-_VERSION: Final = 1
+_VERSION: Final = 2
 _HEADER: Final = 1
 _ENTRIES: Final = 2
 _LINKS: Final = 3
@@ -67,16 +67,28 @@ LEFT_MAX: Final = 100_000
 
 class SnapshotHeader:
     """Extent of a snapshot: S up to `s_offset`, before which lies a batch of the epoch `s_epoch`,
-    and P up to the c of `checkpoint`."""
+    and P up to the c of `checkpoint`; both as they were after the unclean election of the epoch
+    `unclean_epoch`, -1 without one.  A body before `hole_end` may have been cancelled by a batch
+    that compaction has dropped."""
 
     def __init__(
-        self, topic_id: bytes, index: int, s_offset: int, s_epoch: int, checkpoint: CheckpointNote
+        self,
+        topic_id: bytes,
+        index: int,
+        s_offset: int,
+        s_epoch: int,
+        checkpoint: CheckpointNote,
+        *,
+        unclean_epoch: int,
+        hole_end: int,
     ) -> None:
         self.topic_id = topic_id
         self.index = index
         self.s_offset = s_offset
         self.s_epoch = s_epoch
         self.checkpoint = checkpoint
+        self.unclean_epoch = unclean_epoch
+        self.hole_end = hole_end
 
     def encode(self) -> bytes:
         """Encode the block's content."""
@@ -87,16 +99,18 @@ class SnapshotHeader:
         write_i32_be(writer, i32(self.index))
         write_i64_be(writer, self.s_offset)
         write_i32_be(writer, i32(self.s_epoch))
+        write_i32_be(writer, i32(self.unclean_epoch))
+        write_i64_be(writer, self.hole_end)
         writer.write(self.checkpoint.encode(0))
         return writer.getvalue()
 
 
 def _decode_header(content: bytes) -> SnapshotHeader:
     at = 2 + _TOPIC_ID_SIZE
-    if len(content) < at + 16 or read_i16_be(content, 0) != _VERSION:
+    if len(content) < at + 28 or read_i16_be(content, 0) != _VERSION:
         raise CorruptData("it is of another version")
-    header = checked_header(content, at + 16)
-    checkpoint = read_note(content, at + 16, header)
+    header = checked_header(content, at + 28)
+    checkpoint = read_note(content, at + 28, header)
     if not isinstance(checkpoint, CheckpointNote):
         raise CorruptData("it has no checkpoint")
     return SnapshotHeader(
@@ -105,6 +119,8 @@ def _decode_header(content: bytes) -> SnapshotHeader:
         int(read_i64_be(content, at + 4)),
         int(read_i32_be(content, at + 12)),
         checkpoint,
+        unclean_epoch=int(read_i32_be(content, at + 16)),
+        hole_end=int(read_i64_be(content, at + 20)),
     )
 
 

@@ -28,6 +28,8 @@ class TakenSnapshot:
         self.base = base
         # Offset from which on S is read.
         self.s_offset = header.s_offset
+        # Offset behind the last hole of S that the snapshot knows of.
+        self.hole_end = header.hole_end
         # The snapshot's checkpoint, as if it were noted right before the part of S that is read.
         self.checkpoint = NotedCheckpoint(header.s_offset - 1, header.checkpoint)
         self._s_epochs = s_epochs
@@ -54,11 +56,20 @@ class TakenSnapshot:
         state.released = self.base.released
         return state
 
-    def begin_taking(self, cancelled: Iterable[int], taken: NotedCheckpoint | None) -> None:
+    def begin_taking(
+        self, cancelled: Iterable[int], taken: NotedCheckpoint | None, hole_end: int
+    ) -> None:
         """Begin to take out the bodies that notes behind the snapshot have cancelled, and those
         that the last checkpoint says are done.
+
+        Compaction has dropped batches before `hole_end`.  The cancel of a body that is done may be
+        among them, so a body before `hole_end` is not known as released.
         """
         self._cancelled = iter(cancelled)
+        if hole_end > self.hole_end:
+            # A body that took over the id of a released one may be among them, too.
+            self.base.released.forget_ids()
+        self.hole_end = hole_end
         if taken is not None and taken is not self.checkpoint:
             self._taken = taken
             self._place = (UNKNOWN, 0)
@@ -107,7 +118,8 @@ class TakenSnapshot:
                 body = base.pending.forget(s_offset)
                 assert body is not None
                 base.ids.drop(body)
-                base.released.add(body, NO_S_OFFSET)
+                if s_offset >= self.hole_end:
+                    base.released.add(body, NO_S_OFFSET)
         return True
 
     def _park(self, state: ScheduleState, s_high_watermark: int) -> bool:

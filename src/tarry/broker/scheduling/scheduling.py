@@ -191,6 +191,9 @@ class Scheduling(Part):
         self._changed.pop(schedule, None)
         self._held.pop(schedule, None)
         self._to_note.pop(schedule, None)
+        if not self._schedules:
+            # All entries are stale, and no step drops them any more.
+            self._queue.clear()
         self._drop_stale()
 
     def get(self, leadership: Leadership) -> PartitionSchedule | None:

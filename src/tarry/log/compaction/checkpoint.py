@@ -194,7 +194,8 @@ def finish_swap(disk: Disk, listing: Listing, void_generation: int = 0) -> Found
         if not is_ours or name in renamed:
             continue
         path = f"{listing.directory}/{name}"
-        if found.is_damaged:
+        may_count = name[:1].isdigit() or not name.endswith(CLEANED_SUFFIX)
+        if found.is_damaged and may_count:
             # The file may be the only copy of a segment that the damaged checkpoint named.
             logger.warning("%s is kept as %s%s", path, name, KEPT_SUFFIX)
             disk.rename(path, path + KEPT_SUFFIX)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import copy
 
 import pytest
-from tests.support.broker.broker_user import a_batch, records_in
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 from tests.unit.broker.scheduling.test_followed_snapshots import OTHER, Follower
 from tests.unit.broker.scheduling.test_snapshot_faults import COMPANION, LOG, delete_before
 from tests.unit.broker.scheduling.test_snapshots import SNAPSHOT, start_again
 
 from tarry.base.errors import CorruptData
 from tarry.base.partition_row import PartitionRow
-from tarry.broker.lifecycle import start_broker
+from tarry.broker.lifecycle import _is_read, start_broker
 from tarry.broker.scheduling.snapshots import snapshot_load, snapshots
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.log.state import ASKED
@@ -304,3 +304,339 @@ def test_a_snapshot_from_before_an_unclean_election_does_not_take_for_done_what_
     user.pass_time(1_000)
 
     assert user.values() == [b"b", b"a" * 3_000]
+
+
+def test_a_cancel_whose_note_compaction_has_dropped_is_not_told_as_a_release() -> None:
+    """The snapshot is older than the cancel.  A later checkpoint says that the record is done, and
+    does not say how."""
+    user = Follower()
+    user.park(b"z", 1_000_000_000)
+    user.park(b"a", 50_000, "a")
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 5
+    user.lead()
+    assert user.cancel("a") == "cancelled"
+    user.park(b"b" * 3_000, 60_000)
+    user.companion.log.roll()
+    user.park(b"y", 1_000_000_000)
+    for _ in range(200):
+        user.pass_time(1_000)
+    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+
+    start_again(user)
+
+    assert user.snapshot_end() == 5
+    assert user.cancel("a") == "unknown"
+
+
+def test_a_follower_keeps_a_snapshot_though_the_partition_begins_behind_the_last_checkpoint() -> (
+    None
+):
+    """Records that were not delayed were deleted, and none was released: no checkpoint follows."""
+    user = Follower()
+    user.park(b"z", 60_000)
+    for _ in range(3):
+        user.produce(a_batch(b"direct"))
+    delete_before(user, 3)
+    user.pass_time(300)
+    assert user.leadership.records.log.log_start_offset == 3
+    user.follow()
+
+    user.look()
+    user.lead()
+
+    assert user.snapshot_end() == 3
+    assert len(user.waiting()) == 1
+    for _ in range(70):
+        user.pass_time(1_000)
+    assert [each.value for each in records_in(user.fetch(3))] == [b"z"]
+
+
+def test_what_was_released_before_the_start_is_told_by_the_checkpoint_behind_the_snapshot() -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    for _ in range(30):
+        user.pass_time(100)
+    delete_before(user, 1)
+    user.pass_time(300)
+    user.follow()
+    companion = user.companion
+    companion.high_watermark_position = companion.log.position_of(3)
+    user.look()
+    assert user.snapshots.s_offset == 3
+
+    start_again(user)
+    user.pass_time(300)
+
+    assert user.snapshot_end() == 3
+    assert user.waiting() == []
+    assert records_in(user.fetch(1)) == []
+
+
+def take_row(user: Follower, leader_id: int, unclean_epoch: int) -> None:
+    """Take the row of the next leader epoch."""
+    leadership = user.leadership
+    own, before, was_leader = leadership.own_id, leadership.row, leadership.is_leader
+    replicas = [own] if leader_id == own else [own, OTHER]
+    row = PartitionRow(
+        leader_id,
+        leadership.leader_epoch + 1,
+        -1,
+        1,
+        replicas,
+        replicas,
+        unclean_epoch=unclean_epoch,
+    )
+    leadership.take_row(row, is_leader=leader_id == own)
+    user.hand.broker.parts.on_role(leadership, before, was_leader)
+    user.hand.settle()
+
+
+def test_a_follower_comes_to_the_end_of_what_waited_before_an_unclean_election(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It reads a part of the log at once.  The snapshot of a part has to count for the next one,
+    else the same part is read for ever."""
+    user = Follower()
+    for number in range(20):
+        user.park(b"%d" % number, 60_000 + number)
+    unclean_epoch = user.leadership.leader_epoch + 1
+    take_row(user, user.leadership.own_id, unclean_epoch)
+    user.park(b"x", 60_000)
+    take_row(user, OTHER, unclean_epoch)
+    user.keeps(True)
+    monkeypatch.setattr(snapshots, "_READ_MIN", 10)
+    monkeypatch.setattr(snapshots, "_READ_MAX", 10)
+
+    for _ in range(12):
+        user.look()
+
+    assert user.snapshots.s_offset == user.companion.high_watermark == 43
+
+
+def test_a_follower_drops_what_it_has_read_before_an_unclean_election() -> None:
+    """The snapshot that it began with may speak of releases that are lost."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    load = CountedLoad(user.leadership.records, user.companion, grown_max=1_000_000)
+    load.step()
+    take_row(user, OTHER, user.leadership.leader_epoch + 1)
+
+    with pytest.raises(CorruptData):
+        load.step()
+
+
+def test_a_follower_waits_while_its_companion_log_may_be_copied_anew() -> None:
+    """Compaction may have dropped in it what an unclean election schedules again.  A snapshot of it
+    would count for the new copy."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    take_row(user, OTHER, user.leadership.leader_epoch + 1)
+    user.keeps(True)
+
+    user.look()
+
+    assert not user.has_snapshot
+
+
+def test_a_damaged_snapshot_is_removed_outside_the_turn() -> None:
+    """It may have a gigabyte."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.follow()
+    user.look()
+    user.hand.disk.flip_bit(SNAPSHOT, 20, 1)
+    user.hand.disk.defers_removals = True
+
+    user.lead()
+
+    assert not user.has_snapshot
+    assert f"{SNAPSHOT}.0.cleaned" in user.hand.disk.paths(COMPANION)
+    assert [each[0] for each in user.waiting()] == [60_000]
+
+
+def test_no_replaced_snapshot_is_kept_because_a_compaction_checkpoint_is_damaged() -> None:
+    """Only files of segments are kept then: nobody would ever remove the others."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.hand.stop()
+    disk = user.hand.disk
+    for name in ("compaction-checkpoint", "schedule-snapshot.0.cleaned"):
+        file = disk.open(f"{COMPANION}/{name}", create=True)
+        file.append([b"damaged"])
+        disk.flush([file], [COMPANION])
+        file.close()
+
+    user.hand.start()
+    user.begin_anew()
+
+    assert [path for path in disk.paths(COMPANION) if "snapshot" in path] == []
+    assert [each[0] for each in user.waiting()] == [60_000]
+
+
+@pytest.mark.parametrize("ends", ["follow", "delete"])
+def test_a_broker_that_leads_no_schedule_any_more_comes_to_rest_when_records_are_due(
+    ends: str,
+) -> None:
+    """The queue has entries of the schedules that have ended."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    if ends == "follow":
+        user.follow()
+    else:
+        user.delete(ORDERS)
+
+    for _ in range(61):
+        user.pass_time(1_000)
+
+    assert not user.hand.broker.scheduling.has_work_left()
+
+
+def test_an_id_that_compaction_has_dropped_with_its_cancel_does_not_mean_an_earlier_release() -> (
+    None
+):
+    """The snapshot knows the release.  The id meant another record since, which was cancelled."""
+    user = Follower()
+    user.park(b"z", 1_000_000_000)
+    user.park(b"a", 100, "id")
+    user.pass_time(100)
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 5
+    user.lead()
+    assert user.cancel("id") == "already_released"
+    user.park(b"b" * 3_000, 50_000, "id")
+    assert user.cancel("id") == "cancelled"
+    user.park(b"c" * 3_000, 60_000)
+    user.companion.log.roll()
+    user.park(b"y", 1_000_000_000)
+    for _ in range(200):
+        user.pass_time(1_000)
+    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+
+    start_again(user)
+
+    assert user.snapshot_end() == 5
+    assert user.cancel("id") == "unknown"
+
+
+def test_a_cancel_that_compaction_dropped_before_a_snapshot_is_not_told_as_a_release(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The follower reads a part of the log.  A checkpoint behind that part has let compaction drop
+    a cancel in it."""
+    user = Follower()
+    user.park(b"z", 1_000_000_000)
+    user.park(b"a", 50_000, "a")
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 5
+    user.lead()
+    assert user.cancel("a") == "cancelled"
+    user.park(b"b" * 3_000, 60_000)
+    user.park(b"x", 1_000_000_000)
+    user.companion.log.roll()
+    for _ in range(200):
+        user.pass_time(1_000)
+    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+    monkeypatch.setattr(snapshots, "_READ_MIN", 5)
+    user.follow()
+    user.look()
+    assert user.snapshots.s_offset == 10
+
+    start_again(user)
+
+    assert user.snapshot_end() == 10
+    assert user.cancel("a") == "unknown"
+
+
+def test_a_follower_of_a_recurring_record_writes_no_snapshot() -> None:
+    """A snapshot has no room for it: the record would be lost."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.produce(a_batch(b"each hour", headers=([("x-sched-cron", b"0 * * * *")],)))
+    user.follow()
+
+    user.look()
+
+    assert not user.has_snapshot
+
+
+def written(user: Follower) -> None:
+    """Take steps until the snapshot is written and waits for its name."""
+    user.follow()
+    user.await_look()
+    while not user.snapshots._is_written:
+        user.hand.turn(after_ms=1)
+
+
+@pytest.mark.parametrize("log_name", ["companion", "records"])
+def test_a_snapshot_waits_for_what_it_speaks_of_to_be_durable(log_name: str) -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    user.park(b"b", 60_000)
+    user.pass_time(100)
+    log = user.companion.log if log_name == "companion" else user.leadership.records.log
+    written(user)
+    flushed = log.flushed_offset
+    log.flushed_offset = 0
+
+    user.look()
+    is_early = user.has_snapshot
+    log.flushed_offset = flushed
+    user.look()
+
+    assert not is_early
+    assert user.has_snapshot
+
+
+@pytest.mark.parametrize("log_name", ["companion", "records"])
+def test_a_written_snapshot_gets_no_name_once_a_log_has_other_epochs(log_name: str) -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    user.park(b"b", 60_000)
+    user.pass_time(100)
+    log = user.companion.log if log_name == "companion" else user.leadership.records.log
+    written(user)
+
+    log.leader_epochs.truncate_end(0)
+    log.leader_epochs.assign(7, 0)
+    user.look()
+
+    assert not user.has_snapshot
+    assert not user.snapshots.is_under_way
+
+
+@pytest.mark.parametrize("cause", ["high watermark", "swap"])
+def test_a_change_of_the_partition_drops_what_a_follower_has_read(cause: str) -> None:
+    user = Follower()
+    user.park(b"a", 100)
+    user.park(b"b", 60_000)
+    user.pass_time(100)
+    user.follow()
+    user.await_look()
+    while not user.snapshots.is_reading:
+        user.pass_time(1)
+    records = user.leadership.records
+
+    if cause == "swap":
+        records.log.compaction.swaps += 1
+    else:
+        records.high_watermark_position = records.log.position_of(0)
+    user.pass_time(0)
+
+    assert not user.snapshots.is_under_way
+
+
+def test_no_log_is_compacted_while_a_follower_reads_it() -> None:
+    user = Follower()
+    user.park(b"a", 60_000)
+    user.follow()
+    user.await_look()
+    while not user.snapshots.is_reading:
+        user.pass_time(1)
+    broker = user.hand.broker
+
+    assert _is_read(broker, user.companion)
+    assert _is_read(broker, user.leadership.records)

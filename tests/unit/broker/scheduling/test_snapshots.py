@@ -118,7 +118,9 @@ def test_a_body_that_leaves_while_the_snapshot_is_written_is_in_it():
     log = user.schedule().companion
     checkpoint = state.checkpoint(0, -1)
     assert checkpoint is not None
-    header = SnapshotHeader(bytes(16), 0, log.high_watermark, 0, checkpoint)
+    header = SnapshotHeader(
+        bytes(16), 0, log.high_watermark, 0, checkpoint, unclean_epoch=-1, hole_end=0
+    )
     writer = SnapshotWriter(state, header)
     written = writer.next()
     taken = state.take_due(2**62)
@@ -262,7 +264,9 @@ def test_a_snapshot_counts_only_where_both_logs_have_what_it_speaks_of(
     assert state is not None
     topic_id = user.schedule().companion.leadership.topic_id
     checkpoint = CheckpointNote(c, c_epoch, [], [])
-    header = SnapshotHeader(topic_id, topic_index, s_offset, s_epoch, checkpoint)
+    header = SnapshotHeader(
+        topic_id, topic_index, s_offset, s_epoch, checkpoint, unclean_epoch=-1, hole_end=0
+    )
     writer = SnapshotWriter(state, header)
     user.hand.stop()
     file = user.hand.disk.open(SNAPSHOT)
@@ -348,7 +352,9 @@ def test_a_snapshot_in_the_midst_of_too_many_changes_is_given_up():
     assert state is not None
     checkpoint = state.checkpoint(0, -1)
     assert checkpoint is not None
-    writer = SnapshotWriter(state, SnapshotHeader(bytes(16), 0, 3, 0, checkpoint))
+    writer = SnapshotWriter(
+        state, SnapshotHeader(bytes(16), 0, 3, 0, checkpoint, unclean_epoch=-1, hole_end=0)
+    )
     body = state.pending.between(0, 10)[0]
 
     for _ in range(LEFT_MAX + 1):

@@ -46,6 +46,9 @@ class CountedLoad(ScheduleLoad):
         self._grown_max = grown_max
         self.s_end_offset = companion.high_watermark
         self._p_high_watermark = partition.high_watermark
+        # Offset of P up to which the state speaks if P begins behind it; -1 otherwise.
+        self._c_before_start = -1
+        self._unclean_epoch = companion.leadership.row.unclean_epoch
         self._swaps = self._count_swaps()
 
     def _count_swaps(self) -> int:
@@ -77,6 +80,9 @@ class CountedLoad(ScheduleLoad):
             return True
         if companion.log.log_start_offset >= self.s_end_offset:
             return True
+        if companion.leadership.row.unclean_epoch != self._unclean_epoch:
+            # The last snapshot, with which this load began, may speak of what is lost.
+            return True
         releases = self._releases
         if releases is not None and not releases.is_over:
             covered = max(self.read_from, self._rebuild.taken_c)
@@ -100,7 +106,14 @@ class CountedLoad(ScheduleLoad):
     def c(self) -> int:
         """Return the offset of P up to which the state speaks, once both logs are read."""
         assert self._releases is not None
+        if self._c_before_start >= 0:
+            return self._c_before_start
         return self._releases.end_offset
+
+    @property
+    def hole_end(self) -> int:
+        """Return the offset of S behind the last hole that compaction has left; 0 without one."""
+        return self._rebuild.hole_end
 
     def _begin_bodies(self) -> BatchReading:
         if self.snapshot.has_failed:
@@ -140,7 +153,11 @@ class CountedLoad(ScheduleLoad):
         if last is not None:
             raise CorruptData(_uncounted(last))
         if log.log_start_offset > self._rebuild.taken_c:
-            raise CorruptData("a later checkpoint tells what was released before the start")
+            # A later checkpoint tells what was released before the start, if anything was: the
+            # later load reads that one, or finds it damaged.
+            self._c_before_start = self._rebuild.taken_c
+            start_offset = int(log.log_start_offset)
+            return self._reading(log, start_offset, log.position_of(start_offset))
         if counted > log.written_end_offset:
             raise CorruptData(f"the partition is not written up to offset {counted}")
         self._foreign_offset = self.s_end_offset

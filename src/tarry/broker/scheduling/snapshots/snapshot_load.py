@@ -12,6 +12,7 @@ from typing import Final
 
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import CorruptData, StorageError
+from tarry.log.compaction.checkpoint import remove_later
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.schedule.entries import ENTRY_SIZE
 from tarry.schedule.noted_checkpoint import counts
@@ -76,7 +77,7 @@ class SnapshotLoad:
             if not self.has_failed:
                 # The logs may come to have again what it speaks of, and other things before that.
                 with suppress(StorageError):
-                    self._companion.log.disk.remove(self._path)
+                    remove_later(self._companion.log.disk, self._path)
 
     def _read_on(self) -> None:
         file = self._file
@@ -123,7 +124,7 @@ class SnapshotLoad:
         ):
             raise CorruptData("the partition does not have what had come then")
         c, c_epoch = header.checkpoint.c, header.checkpoint.c_epoch
-        if max(header.s_epoch, c_epoch) < leadership.row.unclean_epoch:
+        if header.unclean_epoch != leadership.row.unclean_epoch:
             # Compaction may have dropped by a later checkpoint what is scheduled again.
             raise CorruptData("it is from before an unclean election")
         if 0 < c <= records.log_start_offset and c_epoch < leadership.row.unclean_epoch:

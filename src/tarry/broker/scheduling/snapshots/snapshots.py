@@ -170,10 +170,13 @@ class ScheduleSnapshots:
     def _may_read(self) -> bool:
         """Return whether a follower can read both logs now.  While it does, neither is compacted,
         so that a position stays where it is."""
-        for log in (self._companion.log, self._partition.log):
+        companion = self._companion
+        for log in (companion.log, self._partition.log):
             if log.is_being_cut or log.compaction.is_under_way:
                 return False
-        return True
+        # Until a record of the time after an unclean election is here, the companion log may be
+        # copied anew: compaction may have dropped what is scheduled again.
+        return companion.log.leader_epochs.latest_epoch >= companion.leadership.row.unclean_epoch
 
     def step(self) -> None:
         """Go on with a snapshot, or begin one that is due."""
@@ -259,7 +262,10 @@ class ScheduleSnapshots:
         if not load.state.can_be_kept:
             raise CorruptData("a snapshot has no room for what recurs")
         self._state = load.state
-        self._begin(load.s_offset, load.c)
+        if load.hole_end > 0:
+            # A later checkpoint may have let compaction drop bodies that took over these ids.
+            load.state.released.forget_ids()
+        self._begin(load.s_offset, load.c, load.hole_end)
 
     # -- writing
 
@@ -270,10 +276,13 @@ class ScheduleSnapshots:
         s_high_watermark = self._companion.high_watermark
         state.commit_parked(s_high_watermark)
         state.commit_released(partition.high_watermark)
-        self._begin(state.snapshot_offset(s_high_watermark), partition.high_watermark)
+        self._begin(state.snapshot_offset(s_high_watermark), partition.high_watermark, 0)
 
-    def _begin(self, s_offset: int, c: int) -> None:
-        """Begin to write the state, which speaks of S up to `s_offset`, and of P up to `c`."""
+    def _begin(self, s_offset: int, c: int, hole_end: int) -> None:
+        """Begin to write the state, which speaks of S up to `s_offset`, and of P up to `c`.
+
+        A cancel before `hole_end` may be missing.
+        """
         companion, state = self._companion, self._state
         assert state is not None
         leadership = companion.leadership
@@ -286,6 +295,8 @@ class ScheduleSnapshots:
             s_offset,
             _epoch_before(companion.log, s_offset),
             checkpoint,
+            unclean_epoch=leadership.row.unclean_epoch,
+            hole_end=hole_end,
         )
         self._header = header
         disk = companion.log.disk
@@ -350,8 +361,9 @@ class ScheduleSnapshots:
             self._trouble.report(f"{self._path} cannot get its name", error)
             self._give_up()
             return
+        # If the last snapshot did not count any more, this one may say less: read more next time.
+        self._failures = 0 if header.s_offset > self.s_offset else self._failures + 1
         self.s_offset = header.s_offset
-        self._failures = 0
         self._header = None
         self._is_written = False
 
