@@ -181,9 +181,7 @@ def _note_record(index: i64, walk: RecordWalk, fields: RecordFields) -> None:
         raise MalformedData(f"the offset delta is {fields.offset_delta}")
     if fields.key_size < 0:
         walk.null_keys += 1
-    size: i64 = fields.size
-    if size > walk.record_bytes_max:
-        walk.record_bytes_max = size
+    walk.record_bytes_max = max(walk.record_bytes_max, fields.size)
 
 
 class RecordFields:

@@ -50,6 +50,8 @@ class CountedLoad(ScheduleLoad):
         self._c_before_start = -1
         self._unclean_epoch = companion.leadership.row.unclean_epoch
         self._swaps = self._count_swaps()
+        # True if the last checkpoint of what was read does not count here; a later one may.
+        self.is_short = False
 
     def _count_swaps(self) -> int:
         logs = (self._companion.log, self._partition.log)
@@ -151,6 +153,7 @@ class CountedLoad(ScheduleLoad):
         self._take_checkpoint(counted)
         last = self._rebuild.last_passed_over
         if last is not None:
+            self.is_short = True
             raise CorruptData(_uncounted(last))
         if log.log_start_offset > self._rebuild.taken_c:
             # A later checkpoint tells what was released before the start, if anything was: the

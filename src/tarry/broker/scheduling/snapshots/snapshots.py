@@ -46,6 +46,8 @@ _AGE_MS: Final = 60_000
 _READ_PART: Final = 4
 _READ_MIN: Final = 500_000
 _READ_MAX: Final = 1_000_000
+# It is doubled so often at most if its last checkpoint does not count here.
+_READ_DOUBLINGS_MAX: Final = 2
 # The pause after a snapshot that was given up, which doubles with each one, up to an hour.
 _PAUSE_MS: Final = 60_000
 _DOUBLINGS_MAX: Final = 6
@@ -90,6 +92,8 @@ class ScheduleSnapshots:
         # When the last snapshot was begun, and how many were given up since one was written.
         self._begun_ms = 0
         self._failures = 0
+        # How often the part of S that a follower reads at once was doubled since.
+        self._read_doublings = 0
         # A follower's load, and the state that is written: that of the leader, or of the load.
         self._load: CountedLoad | None = None
         self._state: ScheduleState | None = None
@@ -100,6 +104,9 @@ class ScheduleSnapshots:
         # True while a written snapshot waits for its flush and for those of both logs.
         self._is_written = False
         self._flush_id = _NO_FLUSH
+        with suppress(StorageError):
+            # A process that was killed may have left a part of a snapshot.
+            remove_later(companion.log.disk, self._path + _TEMPORARY_SUFFIX)
 
     def lead(self, state: ScheduleState, s_offset: int) -> None:
         """Write the leader's state from now on; its load has begun with a snapshot that speaks of S
@@ -202,6 +209,8 @@ class ScheduleSnapshots:
             self._give_up()
         except CorruptData:
             # A leader reports what is damaged; a follower tries again later.
+            if self._load is not None and self._load.is_short:
+                self._read_more()
             self._give_up()
 
     def drop_if_cut(self) -> None:
@@ -232,6 +241,10 @@ class ScheduleSnapshots:
 
     # -- a follower
 
+    def _read_more(self) -> None:
+        """Read a larger part of S the next time."""
+        self._read_doublings = min(self._read_doublings + 1, _READ_DOUBLINGS_MAX)
+
     def _leave_load(self) -> None:
         load = self._load
         if load is not None:
@@ -245,8 +258,7 @@ class ScheduleSnapshots:
         if load is None:
             self._begun_ms = self._turn.now_ms
             grown_max = min(max(self._entry_count // _READ_PART, _READ_MIN), _READ_MAX)
-            # The last checkpoint of what was read may not count here while a later one does.
-            grown_max <<= min(self._failures, _DOUBLINGS_MAX)
+            grown_max <<= self._read_doublings
             load = self._load = CountedLoad(self._partition, self._companion, grown_max=grown_max)
         is_read = load.step()
         found = load.snapshot
@@ -299,10 +311,8 @@ class ScheduleSnapshots:
             hole_end=hole_end,
         )
         self._header = header
-        disk = companion.log.disk
-        # A process that was killed may have left one.
-        remove_later(disk, self._path + _TEMPORARY_SUFFIX)
-        self._file = disk.open(self._path + _TEMPORARY_SUFFIX, create=True)
+        self._file = companion.log.disk.open(self._path + _TEMPORARY_SUFFIX, create=True)
+        self._file.truncate(0)
         self._writer = SnapshotWriter(state, header)
 
     def _write_on(self) -> None:
@@ -361,8 +371,12 @@ class ScheduleSnapshots:
             self._trouble.report(f"{self._path} cannot get its name", error)
             self._give_up()
             return
-        # If the last snapshot did not count any more, this one may say less: read more next time.
-        self._failures = 0 if header.s_offset > self.s_offset else self._failures + 1
+        if header.s_offset > self.s_offset:
+            self._failures = self._read_doublings = 0
+        else:
+            # The last snapshot does not count any more, and this one says less.
+            self._failures += 1
+            self._read_more()
         self.s_offset = header.s_offset
         self._header = None
         self._is_written = False
