@@ -19,6 +19,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
@@ -79,6 +80,10 @@ class LoggedMember(MemberRun):
         self.run.stdin.flush()
 
 
+# Characters of a refusal's reason that are told.
+REASON_MAX: Final = 200
+
+
 class Commits:
     """What a member told of its commits since a moment."""
 
@@ -86,7 +91,7 @@ class Commits:
         self.longest_s = 0.0
         self.longest_without_s = 0.0
         self.is_under_way = False
-        self.refusals = 0
+        self.refusals: Counter[str] = Counter()
         self.last_ns = since_ns
         begun_ns = 0
         for event in tuple(member.events):
@@ -99,7 +104,7 @@ class Commits:
                     continue
                 self.longest_s = max(self.longest_s, (event.stamp_ns - begun_ns) / 1e9)
                 if event.what == "refused":
-                    self.refusals += 1
+                    self.refusals[str(event.data)[:REASON_MAX]] += 1
                     continue
                 gap = (event.stamp_ns - self.last_ns) / 1e9
                 self.longest_without_s = max(self.longest_without_s, gap)
@@ -228,8 +233,10 @@ def play_round(run: Hardships, faults: list[str], *, is_short: bool) -> bool:
             figures.append(
                 f"{client} {max(each.longest_s for each in told):.1f} "
                 f"{max(each.longest_without_s for each in told):.1f} "
-                f"{sum(each.refusals for each in told)}"
+                f"{sum(each.refusals.total() for each in told)}"
             )
+            reasons = sum((each.refusals for each in told), Counter[str]())
+            figures += [f"{count} times {reason}" for reason, count in reasons.most_common(3)]
         sys.stdout.write(
             f"{name}: longest commit s, longest without s, refused: {'; '.join(figures)}; "
             f"all back after {back_s:.1f} s\n"

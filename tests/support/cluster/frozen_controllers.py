@@ -98,7 +98,7 @@ def main() -> None:
             sys.stdout.write(
                 f"frozen {seconds:.0f} s: longest commit {max(e.longest_s for e in told):.1f} s, "
                 f"without {max(e.longest_without_s for e in told):.1f} s, refused "
-                f"{sum(e.refusals for e in told)}, away {missing}\n"
+                f"{sum(e.refusals.total() for e in told)}, away {missing}\n"
             )
             sys.stdout.flush()
         load.is_over = True
