@@ -7,7 +7,7 @@ from random import Random
 from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, UNKNOWN
 from tarry.simulation.schedule.judge import Judge
 from tarry.simulation.schedule.ledger import UNSAID, AskedChange, ScheduleLedger, SentWish
-from tarry.simulation.schedule.seen import SeenRecord
+from tarry.simulation.schedule.seen import UNSEEN_MS, SeenRecord
 
 PLACE = (b"t" * 16, 0)
 
@@ -96,6 +96,31 @@ def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None
     case.ledger.changes.append(AskedChange(PLACE, b"id", UNSAID, UNSAID, 99))
 
     assert case.judge() == ""
+
+
+def test_a_record_with_a_delay_whose_append_was_not_seen_is_due_at_an_unknown_time() -> None:
+    case = Case()
+    case.park(b"a", 2, 10)
+    case.park(b"b", 4, 20)
+    for wish in case.ledger.wishes.values():
+        wish.schedule_id = b""
+    case.ledger.wishes[b"b"].at_ms = UNSAID
+    case.ledger.wishes[b"b"].after_ms = 79
+    case.ledger.wishes[b"b"].promised_ms = 99
+    case.come(b"a", 2, 100)
+    case.come(b"b", 4, 101)
+
+    assert "came at 100 before b'b', due at 99 and promised at 99" in case.judge()
+
+    case.parked[1] = case.parked[1]._replace(wall_ms=UNSEEN_MS)
+
+    assert case.judge() == ""
+
+    # A record with a due time is due then, whenever it was appended.
+    case.ledger.wishes[b"b"].after_ms = UNSAID
+    case.ledger.wishes[b"b"].at_ms = 99
+
+    assert "came at 100 before b'b', due at 99 and promised at 99" in case.judge()
 
 
 def test_what_never_comes_needs_a_cancel() -> None:

@@ -21,13 +21,16 @@ from tarry.simulation.cluster.disk_log import DiskBatch, DiskLog
 from tarry.simulation.schedule.changer import Changer
 from tarry.simulation.schedule.judge import Judge
 from tarry.simulation.schedule.ledger import ScheduleLedger
-from tarry.simulation.schedule.seen import SightedBatch, parked_records, released_records
+from tarry.simulation.schedule.seen import (
+    UNSEEN_MS,
+    SightedBatch,
+    parked_records,
+    released_records,
+)
 
 _TOPIC: Final = "with-ids"
 _DELAYS_MS: Final = (0, 60, 90, 150, 400, 1_500, 4_000)
 DELAY_MS_MAX: Final = 4_000
-# Calendar time of an append in an earlier life, which the run has not seen.
-_UNSEEN_MS: Final = 0
 
 
 class _FirstSight:
@@ -61,7 +64,8 @@ class _SeenLog:
         new: list[int] = []
         wall_ms = calendar_max_ms
         if log.which != RECORDS:
-            wall_ms = _UNSEEN_MS if is_new else node.clock.own_wall_ms
+            # The first look does not tell appends of this turn from those of an earlier life.
+            wall_ms = UNSEEN_MS if is_new else node.clock.own_wall_ms
         for batch in seen.read(node.disk):
             known = self.batches.get(batch.base_offset)
             if known is None or known.batch.data != batch.data:

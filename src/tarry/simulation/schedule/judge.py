@@ -14,7 +14,7 @@ from typing import Final
 from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, UNKNOWN
 from tarry.simulation.clients.history import Place, place_name
 from tarry.simulation.schedule.ledger import UNSAID, AskedChange, ScheduleLedger, SentWish
-from tarry.simulation.schedule.seen import SeenRecord
+from tarry.simulation.schedule.seen import UNSEEN_MS, SeenRecord
 
 _SHOWN: Final = 20
 # Due time of an entry that no known request explains.
@@ -128,9 +128,7 @@ class Judge:
     def _judge_order(self) -> Iterator[str]:
         """Check that no record came before one that was due earlier and promised before.
 
-        Records that were moved are left out: their due time is not known exactly.  A record may
-        come late if the answer to its change was lost: it did not wait while the change counted,
-        and waits again if a crash has lost the change.
+        Records that were moved are left out: their due time is not known exactly.
         """
         before: list[tuple[SeenRecord, int]] = []
         for offset in sorted(self._came_at):
@@ -142,8 +140,7 @@ class Judge:
             if not waits or record.s_offset != waits[0].s_offset:
                 continue
             due_ms = self._due_ms(wish, record.s_offset)
-            is_promised = wish.promised_ms != UNSAID and due_ms > waits[0].wall_ms
-            if is_promised and not self._has_unclear_change(wish, record.s_offset):
+            if self._must_be_in_order(wish, waits[0], due_ms):
                 for other, other_due_ms in before:
                     if other_due_ms > due_ms and other.seen_ms > wish.promised_ms:
                         yield (
@@ -154,8 +151,20 @@ class Judge:
                         break
             before.append((record, due_ms))
 
-    def _has_unclear_change(self, wish: SentWish, s_offset: int) -> bool:
-        return any(asked.is_unclear and _may_name(asked, wish, s_offset) for asked in self._changes)
+    def _must_be_in_order(self, wish: SentWish, waited: SeenRecord, due_ms: int) -> bool:
+        """Return whether a record was promised, waited until `due_ms`, and may not come late.
+
+        A record may come late if the answer to its change was lost: it did not wait while the
+        change counted, and waits again if a crash has lost the change.
+        """
+        if wish.promised_ms == UNSAID or due_ms <= waited.wall_ms:
+            return False
+        if wish.after_ms != UNSAID and waited.wall_ms == UNSEEN_MS:
+            # A delay counts from the append.  If that was not seen, `due_ms` is far too early.
+            return False
+        return not any(
+            asked.is_unclear and _may_name(asked, wish, waited.s_offset) for asked in self._changes
+        )
 
     def _is_excused(self, wish: SentWish) -> bool:
         """Return whether a record that never came was cancelled or replaced, or may have been."""

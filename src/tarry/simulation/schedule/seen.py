@@ -15,6 +15,9 @@ from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote, read_note
 from tarry.schedule.release import NO_S_OFFSET, released_s_offset
 from tarry.simulation.schedule.ledger import UNSAID
 
+# Calendar of a leader at an append which the run has not seen.  It lies before all other times.
+UNSEEN_MS: Final = 0
+
 _BATCH_BYTES_MAX: Final = 1 << 30
 
 
