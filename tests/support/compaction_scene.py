@@ -62,6 +62,7 @@ class CompactionScene:
         self.now_wall_ms = START_WALL_MS
         self.now_ms = 1_000
         self.buffer_bytes = BUFFER_BYTES
+        self.make_rule = KeyRule
         self.sequences: dict[int, int] = {}
         # For each batch of a producer: producer id and last offset.
         self.produced: list[tuple[int, int]] = []
@@ -147,7 +148,7 @@ class CompactionScene:
         log = self.log
         cleanable = find_cleanable(log, log.active.base_offset, self.now_wall_ms)
         producer_ends = self.producers.last_offsets(log.flushed_offset)
-        rule = KeyRule(log, producer_ends, self.buffer_bytes)
+        rule = self.make_rule(log, producer_ends, self.buffer_bytes)
         return Compaction(log, cleanable.end_offset, rule)
 
     def compact(

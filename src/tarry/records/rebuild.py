@@ -60,11 +60,12 @@ class RebuiltBatch:
         return b"".join([head.getvalue(), crc.to_bytes(4, "big"), fields, self.content])
 
 
-def empty_batch(header: BatchHeader) -> bytes:
-    """Return the batch without records and without a time, so that searches by time skip it."""
+def empty_batch(header: BatchHeader, base_timestamp: i64 = NO_TIMESTAMP) -> bytes:
+    """Return the batch without records and without a time, so that searches by time skip it; what
+    it keeps as base timestamp they do not see."""
     rebuilt = RebuiltBatch(header)
     rebuilt.attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
-    rebuilt.base_timestamp = NO_TIMESTAMP
+    rebuilt.base_timestamp = base_timestamp
     rebuilt.max_timestamp = NO_TIMESTAMP
     return rebuilt.encode()
 

@@ -9,6 +9,7 @@ from tarry.log.compaction.cleanable import Cleanable, find_cleanable
 from tarry.log.compaction.compaction import Compaction
 from tarry.log.compaction.key_rule import KeyRule
 from tarry.partition.replicated_log import ReplicatedLog
+from tarry.schedule.key_and_release import KeyAndReleaseRule
 
 
 class KeyedLooks(LogLooks):
@@ -26,8 +27,10 @@ class KeyedLooks(LogLooks):
         return found
 
     def begin(self, partition: ReplicatedLog, cleanable: Cleanable) -> Compaction:
-        log = partition.log
-        rule = KeyRule(
+        log, leadership = partition.log, partition.leadership
+        is_led = len(leadership.logs) == 1 or leadership.is_leader
+        make_rule = KeyRule if is_led else KeyAndReleaseRule
+        rule = make_rule(
             log,
             partition.producers.last_offsets(log.flushed_offset),
             self._settings.log_cleaner_dedupe_buffer_size,

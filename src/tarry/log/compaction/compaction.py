@@ -33,7 +33,6 @@ from tarry.log.compaction.rule import BatchWork, CompactionRule
 from tarry.log.log import Log
 from tarry.log.segment import Segment
 from tarry.records.batch import BatchHeader
-from tarry.records.rebuild import empty_batch
 
 logger = logging.getLogger("tarry.log")
 
@@ -361,7 +360,7 @@ class Compaction:
     def _leave_out(self, output: CompactedSegment, header: BatchHeader) -> None:
         """Drop a batch; keep it without records if its producer's sequence must stay."""
         if self.rule.keeps_sequence(header):
-            output.add_encoded(header, empty_batch(header), -1)
+            output.add_encoded(header, self.rule.emptied(header), -1)
         else:
             output.has_changed = True
 

@@ -118,6 +118,10 @@ class CompactionRule:
         """Return True if an emptied batch must stay for its producer's sequence."""
         raise NotImplementedError
 
+    def emptied(self, header: BatchHeader) -> bytes:
+        """Return a batch without its records, which stays for its producer's sequence."""
+        return empty_batch(header)
+
     def placeholder(self, header: BatchHeader) -> bytes:
         """Return the batch that a segment has in place of its last one if no other stays in it."""
         return empty_batch(header)
