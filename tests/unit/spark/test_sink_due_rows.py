@@ -275,6 +275,11 @@ def test_more_times_than_one_batch_may_have_are_in_several(tarry, scene):
             "headers holds x-deliver-at, and deliverAt, deliverAfter and scheduleId set such",
         ),
         (
+            BY_TIMESTAMP,
+            {"deliverAfter": [1], "headers": pyarrow.array([[("x-deliver-at", b"5")]], PAIRS)},
+            "headers holds x-deliver-at, and deliverAt, deliverAfter and scheduleId set such",
+        ),
+        (
             BY_HEADER,
             {
                 "deliverAfter": [1],

@@ -11,12 +11,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.client.arrow.installed import load_pyarrow
+from tarry.client.core.producer.due import ARGUMENT_NAMES
 from tarry.records.from_columns import BY_KEY, BytesColumn, RecordRows, RowHeaders
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 COLUMNS: Final = ("key", "value", "headers", "partition", "timestamp")
+
+# Columns that say when rows are due: they become others of these columns before rows are encoded.
+DUE_COLUMNS: Final = tuple(ARGUMENT_NAMES)
 
 # Largest number of a partition: a signed number of 4 bytes.
 PARTITION_MAX: Final = 2**31 - 1
@@ -32,45 +36,17 @@ class OutgoingRows:
     def __init__(self, table: object) -> None:
         self._pa = load_pyarrow()
         self._compute: Any = import_module("pyarrow.compute")
-        made = self._table(table)
-        self._check_names(made.column_names)
+        made = as_table(table)
+        check_names(made.column_names)
         given = {name: made[name] for name in made.column_names}
-        self._keys = self._bytes("key", given.get("key"))
-        self._values = self._bytes("value", given["value"])
-        self._headers = self._checked_headers(given.get("headers"))
+        self._keys = as_bytes("key", given["key"]) if "key" in given else None
+        self._values = as_bytes("value", given["value"])
+        self._headers = checked_headers(given["headers"]) if "headers" in given else None
         # Lowest and highest partition that a row names; None if no row names one.
         self._partition_limits: tuple[int, int] | None = None
         self._partitions = self._checked_partitions(given.get("partition"))
         self._timestamps = self._checked_timestamps(given.get("timestamp"))
         self.row_count = int(made.num_rows)
-
-    def _table(self, table: object) -> pa.Table:
-        pa = self._pa
-        if isinstance(table, pa.RecordBatch):
-            return pa.Table.from_batches([table])
-        if isinstance(table, pa.Table):
-            return table
-        if hasattr(table, "__arrow_c_stream__"):
-            # A data frame of another library.
-            return pa.table(table)
-        raise TypeError(
-            f"send takes a pyarrow.Table, a RecordBatch or a data frame that gives Arrow's columns,"
-            f" not {type(table).__name__}"
-        )
-
-    @staticmethod
-    def _check_names(names: list[str]) -> None:
-        known = ", ".join(COLUMNS)
-        for name in names:
-            if name not in COLUMNS:
-                raise ValueError(
-                    f"column {name!r:.60} is no part of a record: rename it, or leave it out with "
-                    f"table.select([...]); the columns are {known}"
-                )
-            if names.count(name) > 1:
-                raise ValueError(f"column {name!r} is there {names.count(name)} times")
-        if "value" not in names:
-            raise ValueError(f"a table needs a column value; the columns are {known}")
 
     def check_partitions(self, partition_count: int) -> None:
         """Raise ValueError if a row names a partition that the topic does not have."""
@@ -80,71 +56,6 @@ class OutgoingRows:
                 f"column partition goes from {limits[0]} to {limits[1]}, and the topic has "
                 f"the partitions 0 to {partition_count - 1}; null lets the key decide"
             )
-
-    def _bytes(self, name: str, column: Any) -> Any:
-        """Return a column as `large_binary`."""
-        pa, types = self._pa, self._pa.types
-        if column is None:
-            return None
-        kind = column.type
-        if types.is_dictionary(kind):
-            column = column.cast(kind.value_type)
-            kind = kind.value_type
-        self._check_bytes(name, kind)
-        if self._is_text(kind):
-            column = column.cast(pa.large_string())
-        return column.cast(pa.large_binary())
-
-    def _is_text(self, kind: Any) -> bool:
-        types = self._pa.types
-        return bool(
-            types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
-        )
-
-    def _check_bytes(self, name: str, kind: Any) -> None:
-        """Raise TypeError for a column type that does not hold bytes."""
-        types = self._pa.types
-        if types.is_dictionary(kind):
-            kind = kind.value_type
-        if not (
-            self._is_text(kind)
-            or types.is_binary(kind)
-            or types.is_large_binary(kind)
-            or types.is_fixed_size_binary(kind)
-            or types.is_null(kind)
-            or types.is_binary_view(kind)
-        ):
-            raise TypeError(
-                f"column {name} is of type {kind}, and records hold bytes: cast it to binary or "
-                "string first"
-            )
-
-    def _checked_headers(self, column: Any) -> Any:
-        pa, types = self._pa, self._pa.types
-        if column is None or types.is_null(column.type):
-            return None
-        kind = column.type
-        pair = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else None
-        if types.is_map(kind):
-            names = ("key", "value")
-            column = column.cast(
-                pa.large_list(pa.struct(list(zip(names, _of_map(kind), strict=True))))
-            )
-        elif (
-            pair is None
-            or not types.is_struct(pair)
-            or [one.name for one in pair]
-            != [
-                "key",
-                "value",
-            ]
-        ):
-            raise TypeError(
-                f"column headers is of type {kind}, not list<struct<key: string, value: binary>>"
-            )
-        for field in column.type.value_type:
-            self._check_bytes(f"headers.{field.name}", field.type)
-        return column
 
     def _checked_partitions(self, column: Any) -> Any:
         pa = self._pa
@@ -256,7 +167,7 @@ class OutgoingRows:
         counts = self._compute.list_value_length(lists).fill_null(0).cast(pa.int64())
         ends = pa.concat_arrays([pa.array([0], pa.int64()), self._compute.cumulative_sum(counts)])
         keys, values = (
-            self._bytes(f"headers.{name}", pa.chunked_array([pairs.field(number)]))
+            as_bytes(f"headers.{name}", pa.chunked_array([pairs.field(number)]))
             for number, name in enumerate(("key", "value"))
         )
         kind = pa.large_binary()
@@ -267,5 +178,119 @@ class OutgoingRows:
         )
 
 
-def _of_map(kind: Any) -> tuple[Any, Any]:
-    return kind.key_type, kind.item_type
+# --- Columns as users give them
+
+
+def as_table(table: object) -> pa.Table:
+    """Return a table, a record batch or a data frame of another library as a table."""
+    pa = load_pyarrow()
+    if isinstance(table, pa.RecordBatch):
+        return pa.Table.from_batches([table])
+    if isinstance(table, pa.Table):
+        return table
+    if hasattr(table, "__arrow_c_stream__"):
+        return pa.table(table)
+    raise TypeError(
+        f"send takes a pyarrow.Table, a RecordBatch or a data frame that gives Arrow's columns,"
+        f" not {type(table).__name__}"
+    )
+
+
+def check_names(names: list[str], taken: tuple[str, ...] = COLUMNS) -> None:
+    """Raise ValueError for a column that is not `taken`, or is there twice."""
+    known = ", ".join([*COLUMNS, *DUE_COLUMNS])
+    for name in names:
+        if name not in taken:
+            raise ValueError(
+                f"column {name!r:.60} is no part of a record: rename it, or leave it out with "
+                f"table.select([...]); the columns are {known}"
+            )
+        if names.count(name) > 1:
+            raise ValueError(f"column {name!r} is there {names.count(name)} times")
+    if "value" not in names:
+        raise ValueError(f"a table needs a column value; the columns are {known}")
+
+
+def as_bytes(name: str, column: Any) -> Any:
+    """Return a column as `large_binary`.  Raises TypeError if it does not hold bytes."""
+    pa = load_pyarrow()
+    column = decoded(column)
+    _check_bytes(name, column.type)
+    if is_text(column.type):
+        column = column.cast(pa.large_string())
+    return column.cast(pa.large_binary())
+
+
+def decoded(column: Any) -> Any:
+    """Return the values of a column that may be encoded by a dictionary."""
+    is_encoded = load_pyarrow().types.is_dictionary(column.type)
+    return column.cast(column.type.value_type) if is_encoded else column
+
+
+def is_text(kind: Any) -> bool:
+    """Return true for the types of strings."""
+    types = load_pyarrow().types
+    return bool(types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind))
+
+
+def is_binary(kind: Any) -> bool:
+    """Return true for the types of bytes."""
+    types = load_pyarrow().types
+    return bool(
+        types.is_binary(kind)
+        or types.is_large_binary(kind)
+        or types.is_fixed_size_binary(kind)
+        or types.is_binary_view(kind)
+    )
+
+
+def _check_bytes(name: str, kind: Any) -> None:
+    """Raise TypeError for a column type that does not hold bytes."""
+    types = load_pyarrow().types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if not (is_text(kind) or is_binary(kind) or types.is_null(kind)):
+        raise TypeError(
+            f"column {name} is of type {kind}, and records hold bytes: cast it to binary or "
+            "string first"
+        )
+
+
+def checked_headers(column: Any) -> Any:
+    """Return a column of headers as lists of a key and a value; None if all rows are null by its
+    type.  Raises TypeError for other types."""
+    pa = load_pyarrow()
+    types = pa.types
+    kind = column.type
+    if types.is_null(kind):
+        return None
+    pair = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else None
+    if types.is_map(kind):
+        pair = pa.struct([("key", kind.key_type), ("value", kind.item_type)])
+        column = column.cast(pa.large_list(pair))
+    elif (
+        pair is None or not types.is_struct(pair) or [one.name for one in pair] != ["key", "value"]
+    ):
+        raise TypeError(
+            f"column headers is of type {kind}, not list<struct<key: string, value: binary>>"
+        )
+    for field in column.type.value_type:
+        _check_bytes(f"headers.{field.name}", field.type)
+    return column
+
+
+def plain_headers(column: Any) -> Any:
+    """Return a column of headers as lists of pairs of `large_binary`; None if all rows are null by
+    its type."""
+    pa = load_pyarrow()
+    column = checked_headers(column)
+    if column is None:
+        return None
+    # Texts become bytes in two steps, as in `as_bytes`.
+    pair = [
+        (one.name, pa.large_string() if is_text(one.type) else pa.large_binary())
+        for one in column.type.value_type
+    ]
+    texts = column.cast(pa.large_list(pa.struct(pair)))
+    plain = [(name, pa.large_binary()) for name, _ in pair]
+    return texts.cast(pa.large_list(pa.struct(plain)))
