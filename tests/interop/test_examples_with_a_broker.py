@@ -33,7 +33,7 @@ PAGES = {
     "docs/how-to/compacted-topics.md": 5,
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
-    "docs/how-to/delay-a-record.md": 11,
+    "docs/how-to/delay-a-record.md": 12,
     "docs/how-to/fork-and-workers.md": 6,
     "docs/how-to/look-at-waits-and-rebalances.md": 15,
     "docs/how-to/moving-from-other-clients.md": 6,
@@ -110,7 +110,7 @@ def broker(tmp_path: Path, page: str) -> Iterator[BrokerProcess]:
 def test_commands_and_examples_do_what_the_page_says(
     page: str, broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if any(word in page for word in ("archive", "arrow", "rebalances", "replay")):
+    if any(word in page for word in ("archive", "arrow", "delay", "rebalances", "replay")):
         pytest.importorskip(
             "pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'"
         )

@@ -165,6 +165,35 @@ def test_what_was_cancelled_stays_so_over_kill_9(broker: BrokerProcess) -> None:
     assert scheduler.listed() == []
 
 
+@pytest.mark.parametrize("source", ["header", "timestamp"])
+def test_rows_of_a_table_that_wait_come_once_over_kill_9(
+    broker: BrokerProcess, source: str
+) -> None:
+    pa = pytest.importorskip("pyarrow", reason="pyarrow is missing: pip install 'tarry[arrow]'")
+    from tarry.client.arrow import ArrowProducer
+
+    scheduler = Scheduler(broker, "killed")
+    scheduler.tarry("topics", "alter", "killed", "-c", f"delay.source={source}")
+    due_ms = int(time.time() * 1000) + 5_000
+    count = 300
+    at_ms = [None if number % 3 == 0 else due_ms + number % 7 for number in range(count)]
+    table = pa.table({"value": [f"{number}" for number in range(count)], "deliver_at": at_ms})
+
+    with ArrowProducer(bootstrap_servers=broker.address) as producer:
+        receipt = producer.send_and_wait("killed", table)
+    broker.kill()
+    broker.start()
+    text = scheduler.tarry("consume", "killed", "--follow", "-c", f"{count}", "--json")
+
+    lines = [json.loads(line) for line in text.splitlines()]
+    assert sorted(int(line["value"]) for line in lines) == [*range(count)]
+    assert receipt.row_count == count
+    parked = sum(batch.row_count for batch in receipt.batches if batch.is_parked)
+    assert parked == count * 2 // 3
+    assert time.time() * 1000 >= due_ms
+    assert scheduler.listed() == []
+
+
 def test_both_faces_list_pages_and_change(scheduler: Scheduler, face: Face) -> None:
     run = face.run
     admin = face.Admin(bootstrap_servers=scheduler.broker.address)

@@ -12,20 +12,28 @@ from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 from tarry.base import errors
 from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.core.producer.row_intake import RowIntake, SentRows
+from tarry.client.core.producer.row_intake import (
+    APART,
+    APART_BY_TIME,
+    WITH_OTHERS,
+    RowIntake,
+    SentRows,
+)
 from tarry.client.errors import BrokerError, ClientClosed
 from tarry.protocol import api_keys
 from tarry.protocol.messages.produce import BatchIndexAndErrorMessage
 from tarry.records.from_columns import BytesColumn, RecordRows
 
 
-def rows_of(*values: bytes) -> RecordRows:
+def rows_of(*values: bytes, times: bytes | None = None) -> RecordRows:
     ends = [0]
     for value in values:
         ends.append(ends[-1] + len(value))
     places = b"".join(end.to_bytes(8, "little") for end in ends)
     column = BytesColumn(b"".join(values), places, 0, None, 0)
-    return RecordRows(len(values), None, column, None, bytes(8 * len(values)), None)
+    return RecordRows(
+        len(values), None, column, None, bytes(8 * len(values)) if times is None else times, None
+    )
 
 
 def numbers(rows: RecordRows) -> bytes:
@@ -40,10 +48,12 @@ def producer(cluster: ScriptedCluster, **settings: Any) -> ProducerCore:
     return core
 
 
-def send(cluster: ScriptedCluster, rows: RecordRows, partition: int = 0) -> list[SentRows]:
+def send(
+    cluster: ScriptedCluster, rows: RecordRows, partition: int = 0, company: int = WITH_OTHERS
+) -> list[SentRows]:
     """Take all rows, waiting for room as a face does."""
     core = cluster.core
-    intake = RowIntake(core, "t", rows)
+    intake = RowIntake(core, "t", rows, company)
     places = numbers(rows)
     sent: list[SentRows] = []
     first = 0
@@ -105,6 +115,40 @@ def test_rows_go_on_in_the_batch_that_is_open():
     assert log.values() == [b"before", b"one", b"two"]
     assert len(log.batches) == 1
     assert (sent.offset, sent.row_count, sent.is_done) == (1, 2, True)
+
+
+@pytest.mark.parametrize("company", [APART, APART_BY_TIME])
+def test_rows_apart_share_no_batch_with_others(company: int):
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    core = producer(cluster)
+    times = b"".join(time.to_bytes(8, "little") for time in (5, 5, 6))
+
+    core.append("t", 0, 1_700, None, b"before", None, now_ms=cluster.now_ms)
+    sent = send(cluster, rows_of(b"one", b"two", b"three", times=times), company=company)
+    send(cluster, rows_of(b"after"))
+    flush(cluster)
+
+    assert log.values() == [b"before", b"one", b"two", b"three", b"after"]
+    assert [rows.row_count for rows in sent] == ([3] if company == APART else [2, 1])
+    assert [rows.offset for rows in sent] == ([1] if company == APART else [1, 3])
+    assert len(log.batches) == len(sent) + 2
+
+
+def test_rows_of_many_times_wait_for_room_too():
+    cluster = ScriptedCluster()
+    logs = cluster.topic("t", partitions=4).logs
+    core = producer(cluster, buffer_memory=1_024)
+    values = [b"%03d" % number * 30 for number in range(50)]
+    times = b"".join((number // 2).to_bytes(8, "little") for number in range(50))
+
+    sent = send(cluster, rows_of(*values, times=times), -1, APART_BY_TIME)
+    flush(cluster)
+
+    assert sorted(value or b"" for log in logs for value in log.values()) == values
+    assert {rows.row_count for rows in sent} <= {1, 2}
+    assert len([log for log in logs if log.batches]) > 1
+    assert core.accumulator.buffered_bytes == 0
 
 
 def test_rows_that_may_go_anywhere_fill_one_partition_after_the_other():

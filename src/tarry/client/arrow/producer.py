@@ -4,7 +4,8 @@
         receipt = producer.send("orders", table)
         print(receipt.result(timeout=60).row_count)
 
-The columns are `value` and, if they are there, `key`, `headers`, `partition` and `timestamp`.
+The columns are `value` and, if they are there, `key`, `headers`, `partition` and `timestamp`, and
+for records that are due later `deliver_at`, `deliver_after` and `schedule_id`.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
+from tarry.client.arrow.due_rows import DelayedTopic
 from tarry.client.arrow.installed import load_pyarrow
-from tarry.client.arrow.outgoing_rows import OutgoingRows
 from tarry.client.arrow.receipts import TableReceipt
+from tarry.client.arrow.table_parts import DueTable
 from tarry.client.arrow.tables import check_no_codecs
 from tarry.client.core.outgoing import check_topic
 from tarry.client.core.producer.partitioner import ANY_PARTITION
@@ -26,6 +28,7 @@ from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerValue
 from tarry.client.sync.base_producer import BaseProducer
 from tarry.client.sync.interrupts import Interrupts
+from tarry.client.sync.record_path import delay_source_of
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows
 
 if TYPE_CHECKING:
@@ -67,23 +70,43 @@ class ArrowProducer(BaseProducer):
         null; a row without a time is of now.  Raises TypeError, ValueError or RecordTooLarge before
         a row is taken.  BufferFull and errors of the cluster may come later; what was taken then is
         sent.
+
+        A row with a `deliver_at` (timestamps with a time zone, or milliseconds since 1970), a
+        `deliver_after` (durations, texts such as "1h30m", or milliseconds) or a `schedule_id`
+        becomes what these arguments of `Producer.send` make of a record; one in which all are null
+        is an ordinary record.  Such rows are taken behind the others, into batches of their own; in
+        a topic that delays by timestamps each due time has its own.  Raises SchedulingUnsupported
+        before a row is taken if there is such a row and the topic does not delay records.
         """
         check_topic(topic)
         self._driver.check_usable()
-        rows = OutgoingRows(table)
-        rows.check_partitions(self.partition_count(topic))
+        due_table = DueTable(table)
+        partition_count = self.partition_count(topic)
+        due_table.check_partitions(partition_count)
+        delayed = self._delayed(topic, partition_count) if due_table.has_due else None
         now_wall_ms = wall_ms()
-        for part in rows.parts(now_wall_ms):
-            self._check_sizes(part)
+        parts = due_table.parts(delayed, now_wall_ms)
+        for rows, _ in parts:
+            for part in rows.parts(now_wall_ms):
+                self._check_sizes(part)
         sent: list[SentRows] = []
-        for part in rows.parts(now_wall_ms):
-            self._send_part(topic, part, sent)
+        for rows, company in parts:
+            for part in rows.parts(now_wall_ms):
+                self._send_part(RowIntake(self._core, topic, part, company), sent)
         return TableReceipt(self._driver, sent)
+
+    def _delayed(self, topic: str, partition_count: int) -> DelayedTopic:
+        source = delay_source_of(self._driver, topic, self.settings.block_ms_max)
+        return DelayedTopic(topic, source, partition_count, self._is_crc32)
 
     def send_and_wait(self, topic: str, table: pa.Table | pa.RecordBatch) -> TableReceipt:
         """Send the rows of a table and wait until all are in the log, `delivery.timeout.ms` at
         most; raises the first error why one is not."""
         return self.send(topic, table).result()
+
+    @property
+    def _is_crc32(self) -> bool:
+        return self.settings.partitioner == "crc32"
 
     def _check_sizes(self, part: RecordRows) -> None:
         row, size = part.largest()
@@ -93,11 +116,10 @@ class ArrowProducer(BaseProducer):
             except RecordTooLarge as error:
                 raise RecordTooLarge(f"row {row} of a part of the table: {error}") from None
 
-    def _send_part(self, topic: str, part: RecordRows, sent: list[SentRows]) -> None:
+    def _send_part(self, intake: RowIntake, sent: list[SentRows]) -> None:
+        topic, part = intake.topic, intake.rows
         count = self.partition_count(topic)
-        intake = RowIntake(self._core, topic, part)
-        is_crc32 = self.settings.partitioner == "crc32"
-        for index, places in enumerate(part.split(count, is_crc32)):
+        for index, places in enumerate(part.split(count, self._is_crc32)):
             partition = index if index < count else ANY_PARTITION
             first = 0
             while first * 4 < len(places):

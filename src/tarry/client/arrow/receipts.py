@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 class BatchReceipt:
-    """Receipt for rows that one batch took; looks at the batch when asked."""
+    """Receipt for rows that one batch took; looks at the batch when asked.
+
+    The rows are in the order of the table.  All of them have a due time or an id, or none has; in a
+    topic that delays by timestamps all are due at the same time."""
 
     def __init__(self, rows: SentRows) -> None:
         self._rows = rows
@@ -39,12 +42,13 @@ class BatchReceipt:
 
     @property
     def is_done(self) -> bool:
-        """True if the rows are in the log or have failed."""
+        """True if the broker has the rows, in the log or parked, or they have failed."""
         return self._rows.is_done
 
     @property
     def offset(self) -> int:
-        """Offset of the first row; -1 while it is not known, and with acks=0."""
+        """Offset of the first row; -1 while it is not known, with acks=0, and if the row was
+        parked: it gets its offset when it is due."""
         return self._rows.offset
 
     @property
@@ -64,11 +68,17 @@ class BatchReceipt:
 
     def __repr__(self) -> str:
         state = f"from offset {self.offset} on" if self.is_done else "waits"
+        if self.is_parked:
+            state = "parked"
         return f"<BatchReceipt {self.topic} [{self.partition}] {self.row_count} rows, {state}>"
 
 
 class TableReceipt:
-    """Receipt for a table; `batches` has one for each batch that took rows of it."""
+    """Receipt for all rows of a table; `batches` has one for each batch that took rows of it.
+
+    Batches of rows without a due time and an id come first, then those of the others.  Offsets tell
+    the order of the rows of a partition only among the first: a parked row has no offset (-1) until
+    it is due, and then it comes behind what is there already."""
 
     def __init__(self, driver: Driver[ProducerCore], sent: list[SentRows]) -> None:
         self.batches = [BatchReceipt(rows) for rows in sent]
@@ -82,12 +92,12 @@ class TableReceipt:
 
     @property
     def is_done(self) -> bool:
-        """True if every row is in the log or has failed."""
+        """True if the broker has every row, in the log or parked, or it has failed."""
         return all(rows.is_done for rows in self._sent)
 
     def result(self, timeout: float | None = None) -> Self:
-        """Return this receipt when all rows are in the log.  Raises the first error why one is not,
-        or TimedOut.
+        """Return this receipt when all rows are in the log, or parked until they are due.  Raises
+        the first error why one is not, or TimedOut.
 
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """

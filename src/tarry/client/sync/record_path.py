@@ -117,18 +117,13 @@ class RecordPath:
         """Return a record that is due later in the form that its topic wants; wait until the
         topic's settings are known."""
         # Imported here, because few programs delay records.
-        from tarry.client.core.delays import UNKNOWN_SOURCE
         from tarry.client.core.producer.due import check_own_headers, with_due
 
         check_own_headers(record[5])
         driver = self._driver
         core = driver.core
         topic = record[0]
-        with driver.lock:
-            source = core.delays.source_of(topic, driver.now_ms())
-        if source == UNKNOWN_SOURCE:
-            begin = partial(core.begin_delay_query, topic)
-            source = driver.perform(begin, None, self._block_ms_max)
+        source = delay_source_of(driver, topic, self._block_ms_max)
         if core.partition_count(topic) == 0:
             driver.perform(partial(core.begin_topic_query, topic), None, self._block_ms_max)
         # The lock is not held: a user's own partitioner may call the client.
@@ -146,3 +141,17 @@ class RecordPath:
                 count = len(driver.perform(begin, None, self._block_ms_max))
             place = partition_of_function(function, topic, key, count)
         return topic, place, timestamp, key, value, headers
+
+
+def delay_source_of(driver: Driver[ProducerCore], topic: str, block_ms_max: int) -> int:
+    """Return how a topic takes records that are due later; wait until its settings are known.
+    Raises SchedulingUnsupported if it takes none."""
+    # Imported here, because few programs delay records.
+    from tarry.client.core.delays import UNKNOWN_SOURCE
+
+    core = driver.core
+    with driver.lock:
+        source = core.delays.source_of(topic, driver.now_ms())
+    if source == UNKNOWN_SOURCE:
+        source = driver.perform(partial(core.begin_delay_query, topic), None, block_ms_max)
+    return source

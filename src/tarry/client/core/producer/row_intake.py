@@ -7,6 +7,7 @@ end of a batch costs the same for one row as for a thousand.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from tarry.client.core.producer.accumulator import Accumulator
 from tarry.client.core.producer.batch import ProducerBatch
@@ -16,6 +17,12 @@ from tarry.client.core.topic import Topic
 from tarry.client.errors import UnknownTopic
 from tarry.link.errors import ClientError
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows
+
+# What the rows of a part share their batches with: any records, rows of their part alone, or of
+# these only those with the same timestamp.
+WITH_OTHERS: Final = 0
+APART: Final = 1
+APART_BY_TIME: Final = 2
 
 
 class SentRows:
@@ -93,10 +100,13 @@ def _parts(batch: ProducerBatch, first: int, last: int) -> Iterator[tuple[Produc
 class RowIntake:
     """Intake of the rows of one part of a table."""
 
-    def __init__(self, core: ProducerCore, topic: str, rows: RecordRows) -> None:
+    def __init__(
+        self, core: ProducerCore, topic: str, rows: RecordRows, company: int = WITH_OTHERS
+    ) -> None:
         self._core = core
-        self._topic = topic
-        self._rows = rows
+        self.topic = topic
+        self.rows = rows
+        self._company = company
 
     def append(self, partition: int, places: bytes, first: int, now_ms: int) -> SentRows | None:
         """Append as many rows as one batch takes; return None if there is no room: wait for it.
@@ -107,14 +117,18 @@ class RowIntake:
         if core.sender.failure is not None:
             raise core.sender.failure.with_traceback(None)
         accumulator = core.accumulator
-        rows = self._rows
+        rows = self.rows
         row = int.from_bytes(places[first * 4 : first * 4 + 4], "little")
         size = int(rows.body_bytes(row)) + HEAD_BYTES_MAX
         if not accumulator.has_room(size):
             return None
         known = self._known()
         chosen = core.partitioner.choose(known, None) if partition == ANY_PARTITION else partition
-        queue = accumulator.queue(self._topic, chosen)
+        queue = accumulator.queue(self.topic, chosen)
+        if self._company != WITH_OTHERS:
+            accumulator.close(queue)
+        if self._company == APART_BY_TIME:
+            places, first = self._of_one_time(places, first), 0
         batch_bytes = core.producer_settings.batch_bytes
         if queue.open is None or queue.open.size + size > batch_bytes:
             accumulator.open_batch(queue, now_ms)
@@ -126,15 +140,27 @@ class RowIntake:
         limit = min(batch_bytes, before + max(room, size))
         count = int(append_rows(batch.builder, rows, places, first, limit))
         sent = _count_rows(accumulator, batch, count, int(batch.builder.size) - before)
-        if (first + count) * 4 < len(places):
-            # The next row did not fit.
+        if (first + count) * 4 < len(places) or self._company != WITH_OTHERS:
+            # The next row did not fit, or nothing else may join these.
             accumulator.close(queue)
         return sent
 
+    def _of_one_time(self, places: bytes, first: int) -> bytes:
+        """Return the places from `first` on as far as their rows have the same timestamp."""
+        time = self._time_at(places, first)
+        end = first + 1
+        while end * 4 < len(places) and self._time_at(places, end) == time:
+            end += 1
+        return places[first * 4 : end * 4]
+
+    def _time_at(self, places: bytes, place: int) -> bytes:
+        row = int.from_bytes(places[place * 4 : place * 4 + 4], "little")
+        return self.rows.timestamps[row * 8 : row * 8 + 8]
+
     def _known(self) -> Topic:
-        known = self._core.metadata.topic(self._topic)
+        known = self._core.metadata.topic(self.topic)
         if known is None:
-            raise UnknownTopic(f"topic {self._topic!r} is not there any more")
+            raise UnknownTopic(f"topic {self.topic!r} is not there any more")
         return known
 
 
