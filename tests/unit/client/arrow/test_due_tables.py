@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tarry.base.limits import SCHEDULE_HEADERS_MAX, SCHEDULE_PLACES_MAX
-from tarry.client import Producer, SchedulingUnsupported
+from tarry.client import BrokerError, Producer, SchedulingUnsupported
 from tarry.client.core.producer.partitioner import partition_by_crc32, partition_for_key
 
 if TYPE_CHECKING:
@@ -404,6 +404,21 @@ def test_a_table_that_cannot_be_meant_is_refused_before_its_first_row(
     producer.flush()
     assert producer.acknowledged == 0
     assert values(tarry) == []
+
+
+@SOURCES
+def test_a_time_that_the_topic_refuses_fails_no_ordinary_row(
+    tarry: Tarry, producer: ArrowProducer, configs: dict[str, str]
+) -> None:
+    tarry.topic("a", **configs, **{"delay.max.ms": "60000"})
+    table = pa.table({"value": ["later", "now"], "deliver_after": ["2h", None]})
+
+    receipt = producer.send("a", table)
+
+    with pytest.raises(BrokerError, match="INVALID_TIMESTAMP"):
+        receipt.result(60)
+    assert [batch.error is None for batch in receipt.batches] == [True, False]
+    assert values(tarry) == [b"now"]
 
 
 def test_a_table_with_a_column_twice_is_refused(producer: ArrowProducer) -> None:
