@@ -16,6 +16,7 @@ from tarry.broker.lifecycle import _is_read, start_broker
 from tarry.broker.scheduling.snapshots import snapshot_load, snapshots
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.log.state import ASKED
+from tarry.schedule.notes import ScheduledNote
 
 
 def batch_sizes(content: bytes) -> list[int]:
@@ -117,6 +118,7 @@ def test_a_start_of_the_companion_log_that_passes_the_reading_is_no_damage() -> 
     assert companion.log.flaw_offset == -1
 
 
+@pytest.mark.interpreted
 def test_a_start_that_moves_while_the_snapshot_is_read_ends_no_broker(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -219,6 +221,7 @@ def test_what_was_released_does_not_come_again_if_a_later_checkpoint_is_damaged(
     assert records_in(user.fetch(1)) == []
 
 
+@pytest.mark.interpreted
 def test_a_snapshot_that_the_disk_does_not_give_now_is_not_replaced_by_one_that_says_less(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -393,6 +396,7 @@ def take_row(user: Follower, leader_id: int, unclean_epoch: int) -> None:
     user.hand.settle()
 
 
+@pytest.mark.interpreted
 def test_a_follower_comes_to_the_end_of_what_waited_before_an_unclean_election(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -521,6 +525,7 @@ def test_an_id_that_compaction_has_dropped_with_its_cancel_does_not_mean_an_earl
     assert user.cancel("id") == "unknown"
 
 
+@pytest.mark.interpreted
 def test_a_cancel_that_compaction_dropped_before_a_snapshot_is_not_told_as_a_release(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -549,6 +554,26 @@ def test_a_cancel_that_compaction_dropped_before_a_snapshot_is_not_told_as_a_rel
 
     assert user.snapshot_end() == 10
     assert user.cancel("a") == "unknown"
+
+
+def test_the_end_of_what_counts_may_be_the_end_of_a_segment() -> None:
+    """The log knows its flushed end as the end of a segment, though the next one begins there."""
+    user = Follower()
+    user.park(b"a", 60_000)
+    log = user.companion.log
+    end = int(log.log_end_offset)
+    log.roll()
+    while log.active.size < 1_000:
+        log.append_bytes(ScheduledNote(70_000).encode(0), 0, 0)
+    log.write()
+    assert log.flushed_end.offset == end < log.written_end_offset
+
+    load = user.load_counted(s_high_watermark=end)
+
+    assert load.s_offset == end
+    assert load.state is not None
+    assert load.state.pending.count == 1
+    assert log.flaw_offset == -1
 
 
 def test_a_follower_of_a_recurring_record_writes_no_snapshot() -> None:

@@ -341,6 +341,7 @@ def test_a_snapshot_of_a_follower_is_not_believed_where_its_log_was_cut() -> Non
     assert [each[0] for each in user.waiting()] == [60_000]
 
 
+@pytest.mark.interpreted
 def test_what_a_dropped_load_held_is_freed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     """To free a million bodies at once takes as long as a turn may not."""
     user = Follower()
@@ -382,6 +383,7 @@ def test_a_follower_whose_log_was_cut_below_its_snapshot_writes_another() -> Non
     assert user.snapshots.s_offset == 3
 
 
+@pytest.mark.interpreted
 def test_a_load_that_failed_reads_further_the_next_time(monkeypatch: pytest.MonkeyPatch) -> None:
     """The last checkpoint of the part that was read does not count here; a later one does."""
     monkeypatch.setattr(snapshots, "_READ_MIN", 8)

@@ -135,6 +135,9 @@ class CountedLoad(ScheduleLoad):
         if offset == log.written_end_offset:
             return at
         segment = log.segment_order.holding(offset)
+        if at.segment_base_offset != segment.base_offset:
+            # The flushed end is known as the end of the segment before.
+            return at
         try:
             header = segment.next_header(segment.walk(at.position, segment.written_size))
         except Flaw as flaw:
