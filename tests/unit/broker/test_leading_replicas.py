@@ -909,6 +909,7 @@ def test_a_high_watermark_whose_place_cannot_be_read_rests_and_nothing_stops() -
     assert scene.high_watermark == partition.high_watermark_position.offset == 0
 
 
+@pytest.mark.interpreted
 def test_of_the_dead_that_are_out_of_sync_nothing_is_looked_at_again() -> None:
     scene = LeaderScene(isr=(1, 2))
     scene.die(THIRD)
