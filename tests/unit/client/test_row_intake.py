@@ -151,6 +151,48 @@ def test_rows_of_many_times_wait_for_room_too():
     assert core.accumulator.buffered_bytes == 0
 
 
+class CountedTimes(bytes):
+    """Timestamps of rows that count how often one of them is read."""
+
+    reads = 0
+
+    def __getitem__(self, place: Any) -> Any:
+        CountedTimes.reads += 1
+        return super().__getitem__(place)
+
+
+def test_a_due_time_is_read_once_for_each_row_however_many_batches_it_fills():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    producer(cluster, batch_size=200)
+    CountedTimes.reads = 0
+
+    rows = rows_of(*[b"x" * 60] * 400, times=CountedTimes(bytes(8 * 400)))
+    sent = send(cluster, rows, company=APART_BY_TIME)
+    flush(cluster)
+
+    assert len(log.values()) == 400
+    assert len(sent) > 100
+    assert CountedTimes.reads <= 2 * 400
+
+
+def test_batches_of_many_times_take_room_themselves():
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = producer(cluster, buffer_memory=64 * 1_024)
+    times = b"".join(number.to_bytes(8, "little") for number in range(1_000))
+    intake = RowIntake(core, "t", rows_of(*[b""] * 1_000, times=times), APART_BY_TIME)
+    places = numbers(intake.rows)
+
+    taken = 0
+    while taken < 1_000 and intake.append(0, places, taken, cluster.now_ms) is not None:
+        taken += 1
+
+    assert 0 < taken <= 64
+    flush(cluster)
+    assert core.accumulator.buffered_bytes == 0
+
+
 def test_rows_that_may_go_anywhere_fill_one_partition_after_the_other():
     cluster = ScriptedCluster()
     logs = cluster.topic("t", partitions=4).logs

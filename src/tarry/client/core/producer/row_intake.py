@@ -24,6 +24,10 @@ WITH_OTHERS: Final = 0
 APART: Final = 1
 APART_BY_TIME: Final = 2
 
+# Memory of a batch beside its records, in bytes, about.  Rows apart may need a batch for each of
+# them, and `buffer.memory` bounds these too.
+BATCH_OVERHEAD: Final = 1_024
+
 
 class SentRows:
     """Rows `first` to `last` of a batch; reads the state of the batch or its pieces when asked."""
@@ -107,11 +111,16 @@ class RowIntake:
         self.topic = topic
         self.rows = rows
         self._company = company
+        # Rows of one time that are being taken: places that begin at `_same_first` of `_places`.
+        self._places = b""
+        self._same = b""
+        self._same_first = 0
 
     def append(self, partition: int, places: bytes, first: int, now_ms: int) -> SentRows | None:
         """Append as many rows as one batch takes; return None if there is no room: wait for it.
 
-        `partition` -1 means the partition that records without a key go to.
+        `partition` -1 means the partition that records without a key go to.  With the same
+        `places`, `first` never goes back.
         """
         core = self._core
         if core.sender.failure is not None:
@@ -128,7 +137,7 @@ class RowIntake:
         if self._company != WITH_OTHERS:
             accumulator.close(queue)
         if self._company == APART_BY_TIME:
-            places, first = self._of_one_time(places, first), 0
+            places, first = self._of_one_time(places, first)
         batch_bytes = core.producer_settings.batch_bytes
         if queue.open is None or queue.open.size + size > batch_bytes:
             accumulator.open_batch(queue, now_ms)
@@ -139,19 +148,29 @@ class RowIntake:
         before = int(batch.builder.size)
         limit = min(batch_bytes, before + max(room, size))
         count = int(append_rows(batch.builder, rows, places, first, limit))
-        sent = _count_rows(accumulator, batch, count, int(batch.builder.size) - before)
+        size = int(batch.builder.size) - before
+        if self._company != WITH_OTHERS:
+            size += BATCH_OVERHEAD
+        sent = _count_rows(accumulator, batch, count, size)
         if (first + count) * 4 < len(places) or self._company != WITH_OTHERS:
             # The next row did not fit, or nothing else may join these.
             accumulator.close(queue)
         return sent
 
-    def _of_one_time(self, places: bytes, first: int) -> bytes:
-        """Return the places from `first` on as far as their rows have the same timestamp."""
-        time = self._time_at(places, first)
-        end = first + 1
-        while end * 4 < len(places) and self._time_at(places, end) == time:
-            end += 1
-        return places[first * 4 : end * 4]
+    def _of_one_time(self, places: bytes, first: int) -> tuple[bytes, int]:
+        """Return the places of rows with the same timestamp, and where `first` is among them.
+
+        They are kept for the next batches: to look for their end again for each would cost the
+        square of their number.
+        """
+        if places is not self._places or first * 4 >= self._same_first * 4 + len(self._same):
+            time = self._time_at(places, first)
+            end = first + 1
+            while end * 4 < len(places) and self._time_at(places, end) == time:
+                end += 1
+            self._places, self._same_first = places, first
+            self._same = places[first * 4 : end * 4]
+        return self._same, first - self._same_first
 
     def _time_at(self, places: bytes, place: int) -> bytes:
         row = int.from_bytes(places[place * 4 : place * 4 + 4], "little")
