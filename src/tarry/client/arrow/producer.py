@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, Final, Unpack
 
 from tarry.client.arrow.due_rows import DelayedTopic
 from tarry.client.arrow.installed import load_pyarrow
+from tarry.client.arrow.outgoing_rows import OutgoingRows
 from tarry.client.arrow.receipts import TableReceipt
 from tarry.client.arrow.table_parts import DueTable
 from tarry.client.arrow.tables import check_no_codecs
 from tarry.client.core.outgoing import check_topic
 from tarry.client.core.producer.partitioner import ANY_PARTITION
-from tarry.client.core.producer.row_intake import RowIntake, SentRows
+from tarry.client.core.producer.row_intake import APART, RowIntake, SentRows
 from tarry.client.errors import InvalidSetting, RecordTooLarge
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.setting_arguments import ProducerArguments
@@ -29,7 +30,7 @@ from tarry.client.settings import ProducerValue
 from tarry.client.sync.base_producer import BaseProducer
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.record_path import delay_source_of
-from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows
+from tarry.records.from_columns import HEAD_BYTES_MAX
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -76,7 +77,8 @@ class ArrowProducer(BaseProducer):
         becomes what these arguments of `Producer.send` make of a record; one in which all are null
         is an ordinary record.  Such rows are taken behind the others, into batches of their own; in
         a topic that delays by timestamps each due time has its own.  Raises SchedulingUnsupported
-        before a row is taken if there is such a row and the topic does not delay records.
+        before a row is taken if there is such a row and the topic does not delay records, or one
+        with an id and the topic does not delay by headers.
         """
         check_topic(topic)
         self._driver.check_usable()
@@ -85,10 +87,12 @@ class ArrowProducer(BaseProducer):
         due_table.check_partitions(partition_count)
         delayed = self._delayed(topic, partition_count) if due_table.has_due else None
         now_wall_ms = wall_ms()
+        self._check_sizes(due_table.rows, now_wall_ms, "the table")
         parts = due_table.parts(delayed, now_wall_ms)
-        for rows, _ in parts:
-            for part in rows.parts(now_wall_ms):
-                self._check_sizes(part)
+        for rows, company in parts:
+            if company == APART:
+                # The headers that say when they are due have made them larger.
+                self._check_sizes(rows, now_wall_ms, "those that are due later or have an id")
         sent: list[SentRows] = []
         for rows, company in parts:
             for part in rows.parts(now_wall_ms):
@@ -108,13 +112,17 @@ class ArrowProducer(BaseProducer):
     def _is_crc32(self) -> bool:
         return self.settings.partitioner == "crc32"
 
-    def _check_sizes(self, part: RecordRows) -> None:
-        row, size = part.largest()
-        if size > self._core.accumulator.record_bytes_max:
-            try:
-                self._core.accumulator.refuse_size(size)
-            except RecordTooLarge as error:
-                raise RecordTooLarge(f"row {row} of a part of the table: {error}") from None
+    def _check_sizes(self, rows: OutgoingRows, now_wall_ms: int, whose: str) -> None:
+        accumulator = self._core.accumulator
+        first = 0
+        for part in rows.parts(now_wall_ms):
+            row, size = part.largest()
+            if size > accumulator.record_bytes_max:
+                try:
+                    accumulator.refuse_size(size)
+                except RecordTooLarge as error:
+                    raise RecordTooLarge(f"row {first + row} of {whose}: {error}") from None
+            first += part.row_count
 
     def _send_part(self, intake: RowIntake, sent: list[SentRows]) -> None:
         topic, part = intake.topic, intake.rows

@@ -63,7 +63,8 @@ class DueTable:
                 _check_due_type(name, column.type)
                 self._dues[name] = _without_view(column)
         self._records = made.drop_columns([*self._dues]) if self._dues else made
-        self._all_rows = OutgoingRows(self._records)
+        # All rows, without what is said of when they are due.
+        self.rows = OutgoingRows(self._records)
         self._is_due = due_mask(load_pyarrow().table(self._dues), ARGUMENT_NAMES)
         # Any: pyarrow's compute functions have no types.
         self._compute: Any = import_module("pyarrow.compute")
@@ -72,7 +73,7 @@ class DueTable:
 
     def check_partitions(self, partition_count: int) -> None:
         """Raise ValueError if a row names a partition that the topic does not have."""
-        self._all_rows.check_partitions(partition_count)
+        self.rows.check_partitions(partition_count)
 
     def parts(self, topic: DelayedTopic | None, now_ms: int) -> list[TablePart]:
         """Return the rows that are due at once, and then the others as their topic takes them; None
@@ -82,7 +83,7 @@ class DueTable:
         an id in a topic that delays by timestamps.
         """
         if topic is None:
-            return [TablePart(self._all_rows, WITH_OTHERS)]
+            return [TablePart(self.rows, WITH_OTHERS)]
         records = _without_views(self._records)
         parts: list[TablePart] = []
         ordinary = records.filter(self._compute.invert(self._is_due))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tarry.base.limits import SCHEDULE_HEADERS_MAX, SCHEDULE_PLACES_MAX
-from tarry.client import BrokerError, Producer, SchedulingUnsupported
+from tarry.client import BrokerError, Producer, RecordTooLarge, SchedulingUnsupported
 from tarry.client.core.producer.partitioner import partition_by_crc32, partition_for_key
 
 if TYPE_CHECKING:
@@ -404,6 +404,39 @@ def test_a_table_that_cannot_be_meant_is_refused_before_its_first_row(
     producer.flush()
     assert producer.acknowledged == 0
     assert values(tarry) == []
+
+
+@SOURCES
+def test_an_error_names_the_row_of_the_table_and_not_that_of_a_part(
+    tarry: Tarry, producer: ArrowProducer, configs: dict[str, str]
+) -> None:
+    tarry.topic("a", **configs)
+    no_name = pa.array([[], [], [], [(None, b"")]], PAIRS)
+    large = [b"", b"", b"", bytes(2_000_000)]
+
+    for after in ([None, 2, 1, 1], [2, 1, 1, None]):
+        with pytest.raises(ValueError, match="row 3: a header's key is null"):
+            send(producer, value=["x"] * 4, headers=no_name, deliver_after=after)
+        with pytest.raises(RecordTooLarge, match="row 3 of the table: a record of 2000027 bytes"):
+            send(producer, value=large, deliver_after=after)
+
+    producer.flush()
+    assert producer.acknowledged == 0
+
+
+def test_a_row_that_its_headers_make_too_large_is_refused(
+    tarry: Tarry, producer: ArrowProducer
+) -> None:
+    tarry.topic("a", **BY_HEADER)
+    largest = producer.settings.request_bytes_max - 61 - 27
+    table = {"value": [b"", bytes(largest)]}
+    send(producer, **table)
+
+    with pytest.raises(RecordTooLarge, match="row 0 of those that are due later or have an id"):
+        send(producer, **table, deliver_after=[None, "1h"])
+
+    producer.flush()
+    assert producer.acknowledged == 2
 
 
 @SOURCES
