@@ -99,10 +99,11 @@ class Flushes:
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty.
 
-        A round opens the directories in which its logs have new names.  If the process may not open
-        so many, half of these logs are left to later rounds, then half again.  If not even one
-        directory can be opened, the round takes only the logs that need none, and the next turn
-        tries the others again.  A round that could not begin has not failed, so it loses nothing.
+        A round opens the directories in which its logs have new names, and files that a start has
+        read and closed.  If the process may not open so many, half of these logs are left to later
+        rounds, then half again.  If not even one of them can be opened, the round takes only the
+        logs that need nothing opened, and the next turn tries the others again.  A round that could
+        not begin has not failed, so it loses nothing.
         """
         if self.flush_id >= 0 or not self.dirty:
             return
@@ -113,9 +114,9 @@ class Flushes:
             self._begin_part(owners, error)
 
     def _begin_part(self, owners: list[LogOwner], error: TooManyOpenFiles) -> None:
-        """Begin a round of as many of these owners as can open their directories."""
-        needy = [owner for owner in owners if owner.log.unflushed.has_new_names]
-        others = [owner for owner in owners if not owner.log.unflushed.has_new_names]
+        """Begin a round of as many of these owners as can open what they need."""
+        needy = [owner for owner in owners if owner.log.unflushed.must_open]
+        others = [owner for owner in owners if not owner.log.unflushed.must_open]
         count = len(needy) // 2
         while count > 0 and not self._try_begin([*needy[:count], *others]):
             count //= 2
@@ -125,7 +126,7 @@ class Flushes:
             return
         self.trouble.report(f"the flush of {needy[0].name} cannot begin", error)
         self.lacks_files = True
-        # Behind the others: a thousand owners that need a directory must not be every round.
+        # Behind the others: a thousand owners that cannot be flushed must not be every round.
         self.dirty = dict.fromkeys([*self.dirty, *needy])
         if others:
             self._begin(others)
@@ -156,12 +157,12 @@ class Flushes:
         files: list[LogFile] = []
         directories: dict[str, None] = {}
         offsets: list[int] = []
-        for owner in owners:
-            offsets.append(owner.log.collect_flush(files, directories))
         try:
+            for owner in owners:
+                offsets.append(owner.log.collect_flush(files, directories))
             self.flush_id = self.disk.begin_flush(files, list(directories))
         except TooManyOpenFiles:
-            for index in range(len(owners)):
+            for index in range(len(offsets)):
                 owners[index].log.flush_refused(offsets[index])
             raise
         self.owners = owners

@@ -60,6 +60,11 @@ class Unflushed:
         return self.names != self.flushed_names
 
     @property
+    def must_open(self) -> bool:
+        """True if the next flush has to open the directory, or a segment's file."""
+        return self.has_new_names or any(not segment.is_open for segment in self.segments)
+
+    @property
     def has_cut(self) -> bool:
         """True if bytes that were cut off may come back in a crash.
 

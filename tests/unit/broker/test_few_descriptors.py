@@ -129,6 +129,32 @@ def test_a_log_that_needs_a_directory_holds_back_no_other(first: int) -> None:
     assert produced(answer)[0].error_code == errors.NONE
 
 
+@pytest.mark.parametrize("files_max", [0, 2])
+def test_a_flush_may_have_to_open_files_and_waits_for_them(files_max: int) -> None:
+    """A write that found no descriptor has left its log to flush, and no open file."""
+    hand, user, disk = a_user_of_many(3)
+    produce_to_all(user, 3)
+    disk.files_max = files_max
+    hand.broker.logs.files.open_files_max = 0
+    hand.broker.logs.files.trim()
+    disk.open_paths.clear()
+    partitions = hand.broker.topics.partitions()
+    for each in partitions:
+        each.log.unflushed.note_undone_write(each.log.active)
+        hand.broker.flushes.ask_for(each)
+
+    for _ in range(3):
+        hand.turn(*hand.disk.complete_flushes(), after_ms=400)
+    clean = [each.log.is_dirty for each in partitions].count(False)
+    disk.files_max = MANY
+    hand.turn(after_ms=400)
+    hand.settle()
+
+    assert not hand.broker.is_stopped
+    assert clean == files_max
+    assert not any(each.log.is_dirty for each in partitions)
+
+
 def test_a_log_that_cannot_be_opened_is_refused_and_opened_when_others_are_flushed() -> None:
     """With flush.policy=os no flush is due by itself, so a refused write has to ask for one."""
     hand, user, disk = a_user_of_many(6, {"flush.policy": "os"})
