@@ -249,10 +249,7 @@ def test_no_step_reads_a_log_whose_cut_was_asked_for_behind_the_look_at_cuts() -
     user = Follower()
     for number in range(5):
         user.park(b"%d" % number, 60_000 + number)
-    user.follow()
-    user.await_look()
-    while not user.snapshots.is_reading:
-        user.pass_time(1)
+    user.begin_reading()
     load = user.snapshots._load
     assert load is not None
     load.step_bytes = 1
@@ -323,9 +320,7 @@ def test_a_cancel_whose_note_compaction_has_dropped_is_not_told_as_a_release() -
     user.park(b"b" * 3_000, 60_000)
     user.companion.log.roll()
     user.park(b"y", 1_000_000_000)
-    for _ in range(200):
-        user.pass_time(1_000)
-    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+    user.await_dropped(b"b" * 3_000)
 
     start_again(user)
 
@@ -515,9 +510,7 @@ def test_an_id_that_compaction_has_dropped_with_its_cancel_does_not_mean_an_earl
     user.park(b"c" * 3_000, 60_000)
     user.companion.log.roll()
     user.park(b"y", 1_000_000_000)
-    for _ in range(200):
-        user.pass_time(1_000)
-    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+    user.await_dropped(b"b" * 3_000)
 
     start_again(user)
 
@@ -542,9 +535,7 @@ def test_a_cancel_that_compaction_dropped_before_a_snapshot_is_not_told_as_a_rel
     user.park(b"b" * 3_000, 60_000)
     user.park(b"x", 1_000_000_000)
     user.companion.log.roll()
-    for _ in range(200):
-        user.pass_time(1_000)
-    assert b"b" * 3_000 not in user.hand.disk.content(LOG)
+    user.await_dropped(b"b" * 3_000)
     monkeypatch.setattr(snapshots, "_READ_MIN", 5)
     user.follow()
     user.look()
@@ -639,10 +630,7 @@ def test_a_change_of_the_partition_drops_what_a_follower_has_read(cause: str) ->
     user.park(b"a", 100)
     user.park(b"b", 60_000)
     user.pass_time(100)
-    user.follow()
-    user.await_look()
-    while not user.snapshots.is_reading:
-        user.pass_time(1)
+    user.begin_reading()
     records = user.leadership.records
 
     if cause == "swap":
@@ -657,10 +645,7 @@ def test_a_change_of_the_partition_drops_what_a_follower_has_read(cause: str) ->
 def test_no_log_is_compacted_while_a_follower_reads_it() -> None:
     user = Follower()
     user.park(b"a", 60_000)
-    user.follow()
-    user.await_look()
-    while not user.snapshots.is_reading:
-        user.pass_time(1)
+    user.begin_reading()
     broker = user.hand.broker
 
     assert _is_read(broker, user.companion)

@@ -79,6 +79,19 @@ class Follower(Keeper):
         for _ in range(LOOK_MS // 500):
             self.pass_time(500)
 
+    def begin_reading(self) -> None:
+        """Follow another leader until the logs are being read for a snapshot."""
+        self.follow()
+        self.await_look()
+        while not self.snapshots.is_reading:
+            self.pass_time(1)
+
+    def await_dropped(self, value: bytes) -> None:
+        """Let time pass until compaction has dropped the body with this value."""
+        for _ in range(200):
+            self.pass_time(1_000)
+        assert value not in self.hand.disk.content(LOG)
+
     def load_counted(self, s_high_watermark: int = -1) -> CountedLoad:
         """Load what counts, with this high watermark of S."""
         companion = self.companion
@@ -224,10 +237,7 @@ def test_damage_lets_a_follower_wait() -> None:
 def test_a_cut_drops_what_a_follower_has_read(log_name: str) -> None:
     user = Follower()
     user.park(b"a", 60_000)
-    user.follow()
-    user.await_look()
-    while not user.snapshots.is_reading:
-        user.pass_time(1)
+    user.begin_reading()
     log = user.companion if log_name == "companion" else user.leadership.records
 
     log.log.cut.enter(ASKED)
@@ -242,10 +252,7 @@ def test_a_cut_drops_what_a_follower_has_read(log_name: str) -> None:
 def test_a_lower_high_watermark_drops_what_a_follower_has_read() -> None:
     user = Follower()
     user.park(b"a", 60_000)
-    user.follow()
-    user.await_look()
-    while not user.snapshots.is_reading:
-        user.pass_time(1)
+    user.begin_reading()
 
     user.companion.high_watermark_position = user.companion.log.position_of(1)
     user.pass_time(0)
@@ -256,10 +263,7 @@ def test_a_lower_high_watermark_drops_what_a_follower_has_read() -> None:
 def test_a_leader_does_not_go_on_with_what_it_read_as_a_follower() -> None:
     user = Follower()
     user.park(b"a", 60_000)
-    user.follow()
-    user.await_look()
-    while not user.snapshots.is_reading:
-        user.pass_time(1)
+    user.begin_reading()
 
     user.lead()
 
