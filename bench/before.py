@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -20,6 +19,8 @@ import groups
 import instructions
 import pairs
 import peers
+
+SETTINGS = {**groups.SETTINGS, **pairs.AT_ONCE}
 
 
 def main() -> None:
@@ -34,18 +35,16 @@ def main() -> None:
         "--instructions", action="store_true", help="count instructions, not CPU time"
     )
     arguments = parser.parse_args()
-    if shutil.which("go") is None:
-        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
     program = arguments.before / ".venv" / "bin" / "tarry"
     if not program.exists():
         raise SystemExit(f"{program} is missing; run make setup in {arguments.before}")
     with tempfile.TemporaryDirectory() as temporary:
         directory = Path(temporary)
-        wireload = brokers.build_wireload(directory)
+        wireload = peers.build_load(directory, "wireload")
         if arguments.instructions:
             print_instructions(program, wireload, directory)
             return
-        runner = groups.Runner(groups.build_groupload(directory), groups.FULL)
+        runner = groups.Runner(peers.build_load(directory, "groupload"), groups.FULL)
         for policy in arguments.policies.split(","):
             with contextlib.ExitStack() as stack:
                 before, now = (
@@ -64,14 +63,9 @@ def main() -> None:
                     print_groups(pair, runner, arguments.rounds)
 
 
-SETTINGS = {**groups.SETTINGS, **pairs.AT_ONCE}
-
-
 def print_instructions(program: Path, wireload: Path, directory: Path) -> None:
     """Count the instructions of each request, one broker after the other."""
-    missing = instructions.is_missing()
-    if missing:
-        raise SystemExit(missing)
+    instructions.check_tools()
     counted: dict[str, list[float]] = {}
     for name, each in (("before", program), ("now", peers.TARRY)):
         counts = directory / f"counts-{name}"

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -20,7 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import peers
-from peers import ROOT, TARRY, Broker, tell_progress
+from peers import TARRY, Broker, tell_progress
 
 # Written and freed before each measurement: hosts that take free memory back make the first
 # touch of a page cost four times a copy, and the second broker would profit from the first.
@@ -58,15 +57,7 @@ WORKS = (
         "ms",
     ),
 )
-
-
-def build_wireload(directory: Path) -> Path:
-    """Compile the load generator."""
-    binary = directory / "wireload"
-    subprocess.run(
-        ["go", "build", "-o", str(binary), "."], cwd=ROOT / "bench" / "wireload", check=True
-    )
-    return binary
+FILLING = Work("fill", ("-mode", "produce", "-n", "1000", "-s", "1000"), "", "")
 
 
 def create_topic(broker: Broker, topic: str, partitions: int) -> None:
@@ -89,22 +80,31 @@ def touch_memory() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def measure(wireload: Path, broker: Broker, work: Work, topic: str, seconds: float) -> float:
-    """Run one row against one broker."""
-    touch_memory()
+def run_load(
+    wireload: Path, broker: Broker, work: Work, topic: str, seconds: float
+) -> dict[str, float]:
+    """Run one row against one broker; return all figures of the load generator."""
     command = [str(wireload), "-b", broker.address, "-t", topic, "-parts", "4"]
     command += ["-d", str(seconds), "-pid", str(broker.pid), *work.arguments]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
-    figures = json.loads(done.stdout)
+    figures: dict[str, float] = json.loads(done.stdout)
     if figures["errors"]:
         raise SystemExit(f"{broker.name}, {work.name}: {figures['errors']} errors")
-    return float(figures[work.figure])
+    return figures
 
 
-def fill(wireload: Path, broker: Broker, topic: str) -> None:
-    """Write what fetches are to read."""
-    work = Work("fill", ("-mode", "produce", "-n", "1000", "-s", "1000"), "errors", "")
-    measure(wireload, broker, work, topic, 2)
+def measure(wireload: Path, broker: Broker, work: Work, topic: str, seconds: float) -> float:
+    """Return the figure of one row for one broker."""
+    touch_memory()
+    return float(run_load(wireload, broker, work, topic, seconds)[work.figure])
+
+
+def prepare(wireload: Path, broker: Broker, work: Work, topic: str, warm_seconds: float) -> None:
+    """Make a row's topic, write what fetches are to read, and warm up."""
+    create_topic(broker, topic, 4)
+    if work.name.startswith("fetch"):
+        run_load(wireload, broker, FILLING, topic, 2)
+    run_load(wireload, broker, work, topic, warm_seconds)
 
 
 def main() -> None:
@@ -113,11 +113,9 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=4)
     parser.add_argument("--without-kafka", action="store_true", help="only our own figures")
     arguments = parser.parse_args()
-    if shutil.which("go") is None:
-        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        wireload = build_wireload(directory)
+        wireload = peers.build_load(directory, "wireload")
         brokers = [
             stack.enter_context(peers.tarry(directory / policy, {}, policy, f"Tarry ({policy})"))
             for policy in ("os", "commit")
@@ -138,10 +136,7 @@ def run(
     for number, work in enumerate(WORKS):
         topic = f"bench-{number}"
         for broker in brokers:
-            create_topic(broker, topic, 4)
-            if work.name.startswith("fetch"):
-                fill(wireload, broker, topic)
-            measure(wireload, broker, work, topic, 1)  # warm up
+            prepare(wireload, broker, work, topic, 1)
         for _ in range(rounds):
             for broker in brokers:
                 figure = measure(wireload, broker, work, topic, seconds)

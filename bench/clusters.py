@@ -138,7 +138,7 @@ def main() -> None:
                 with_kafka=not arguments.without_kafka,
             )
             return
-        wireload = brokers.build_wireload(directory)
+        wireload = peers.build_load(directory, "wireload")
         clusters = [
             stack.enter_context(tarry_cluster(directory / policy, policy))
             for policy in ("os", "commit")

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import shutil
 import tempfile
 from pathlib import Path
 
@@ -27,11 +26,9 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=8)
     parser.add_argument("--seconds", type=float, default=3)
     arguments = parser.parse_args()
-    if shutil.which("go") is None:
-        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        wireload = brokers.build_wireload(directory)
+        wireload = peers.build_load(directory, "wireload")
         settings = {**WITH_EVENTS, **pairs.AT_ONCE}
         pair = (
             stack.enter_context(peers.tarry(directory / "without", pairs.AT_ONCE, name="without")),

@@ -11,7 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import shutil
 import statistics
 import subprocess
 import sys
@@ -22,7 +21,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import peers
-from peers import ROOT, Broker, tell_progress
+from peers import Broker, tell_progress
 from tests.support.interop.group_members import MemberProcess, owned
 from tests.support.interop.group_scene_of_clients import Scene
 
@@ -82,14 +81,6 @@ KILLED: Final = (("read again, ms", "again_ms", 0),)
 Rows = tuple[tuple[str, str, int], ...]
 Figures = dict[str, float]
 Results = dict[str, list[Figures]]
-
-
-def build_groupload(directory: Path) -> Path:
-    """Compile the load generator."""
-    binary = directory / "groupload"
-    source = ROOT / "bench" / "groupload"
-    subprocess.run(["go", "build", "-o", str(binary), "."], cwd=source, check=True)
-    return binary
 
 
 class Runner:
@@ -235,12 +226,10 @@ def main() -> None:
     size = QUICK if arguments.quick else FULL
     if arguments.rounds is not None:
         size = size._replace(rounds=max(arguments.rounds, 1))
-    if shutil.which("go") is None:
-        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
     lines, started = [peers.machine()], time.monotonic()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        groupload = build_groupload(directory)
+        groupload = peers.build_load(directory, "groupload")
         brokers = [
             stack.enter_context(
                 peers.tarry(directory / policy, SETTINGS, policy, f"Tarry ({policy})")

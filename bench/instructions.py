@@ -7,7 +7,6 @@ hundredth.  What the kernel does is not counted, nor what a cache misses.
 
 from __future__ import annotations
 
-import json
 import re
 import shutil
 import subprocess
@@ -28,9 +27,10 @@ WORKS: Final = (
 )
 
 
-def is_missing() -> str:
-    """Return what this needs and the machine does not have; "" if it has all."""
-    return "" if shutil.which("callgrind_control") else "it needs valgrind: apt install valgrind"
+def check_tools() -> None:
+    """End the program if callgrind is missing."""
+    if shutil.which("callgrind_control") is None:
+        raise SystemExit("instructions are counted by valgrind: install Debian's valgrind")
 
 
 def command(directory: Path) -> tuple[str, ...]:
@@ -47,24 +47,12 @@ def command(directory: Path) -> tuple[str, ...]:
 def count(wireload: Path, broker: peers.Broker, directory: Path, work: brokers.Work) -> float:
     """Return the instructions of one request, in thousands."""
     topic = re.sub(r"\W", "-", work.name)
-    brokers.create_topic(broker, topic, 4)
-    if work.name.startswith("fetch"):
-        brokers.fill(wireload, broker, topic)
-    _load(wireload, broker, topic, work, WARM_SECONDS)
+    brokers.prepare(wireload, broker, work, topic, WARM_SECONDS)
     known = set(directory.glob("counts.*"))
     _control("-z", broker)
-    requests = _load(wireload, broker, topic, work, SECONDS)
+    figures = brokers.run_load(wireload, broker, work, topic, SECONDS)
     _control("-d", broker)
-    return _counted(directory, known) / requests / 1000
-
-
-def _load(
-    wireload: Path, broker: peers.Broker, topic: str, work: brokers.Work, seconds: float
-) -> float:
-    words = [str(wireload), "-b", broker.address, "-t", topic, "-parts", "4"]
-    words += ["-d", str(seconds), "-pid", str(broker.pid), *work.arguments]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    return float(json.loads(done.stdout)["req_s"]) * seconds
+    return _counted(directory, known) / (figures["req_s"] * SECONDS) / 1000
 
 
 def _control(what: str, broker: peers.Broker) -> None:

@@ -49,10 +49,7 @@ def print_works(
     for number, work in enumerate(works):
         topic = f"bench-{number}"
         for broker in pair:
-            brokers.create_topic(broker, topic, 4)
-            if work.name.startswith("fetch"):
-                brokers.fill(wireload, broker, topic)
-            brokers.measure(wireload, broker, work, topic, 1)
+            brokers.prepare(wireload, broker, work, topic, 1)
 
         def run(broker: peers.Broker, work: brokers.Work = work, topic: str = topic) -> float:
             return brokers.measure(wireload, broker, work, topic, seconds)

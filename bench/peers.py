@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -101,6 +102,16 @@ def started(
         return [stack.enter_context(kafka(directory, settings, name))], []
     except KafkaUnavailable as reason:
         return [], [f"without Apache Kafka: {reason}"]
+
+
+def build_load(directory: Path, name: str) -> Path:
+    """Compile the load generator `bench/name`, which is a program in Go; return its path."""
+    if shutil.which("go") is None:
+        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
+    binary = directory / name
+    source = ROOT / "bench" / name
+    subprocess.run(["go", "build", "-o", str(binary), "."], cwd=source, check=True)
+    return binary
 
 
 def form() -> str:
