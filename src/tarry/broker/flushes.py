@@ -99,11 +99,11 @@ class Flushes:
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty.
 
-        A round opens the directories in which its logs have new names, and files that a start has
-        read and closed.  If the process may not open so many, half of these logs are left to later
-        rounds, then half again.  If not even one of them can be opened, the round takes only the
-        logs that need nothing opened, and the next turn tries the others again.  A round that could
-        not begin has not failed, so it loses nothing.
+        A round opens the directories in which its logs have new names, and the files of logs whose
+        last write found no descriptor.  If the process may not open so many, half of these logs are
+        left to later rounds, then half again.  If not even one of them can be opened, the round
+        takes only the logs that need nothing opened, and the next turn tries the others again.  A
+        round that could not begin has not failed, so it loses nothing.
         """
         if self.flush_id >= 0 or not self.dirty:
             return

@@ -95,6 +95,7 @@ def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk
     index: i64 = 0
     try:
         while index < count:
+            # As in `read_record`: two calls less a record save a tenth of a produce of 100.
             record_end: i64 = read_places(data, position, end, fields)
             if fields.header_count > 0:
                 _expect_end(

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from tarry.base.limits import SCHEDULE_HEADERS_MAX
 from tarry.base.schedule_headers import HEADER_NAMES
 from tarry.client.arrow.installed import load_pyarrow
-from tarry.client.arrow.outgoing_rows import plain_headers
+from tarry.client.arrow.outgoing_rows import HEADERS, KEY, PARTITION, TIMESTAMP, plain_headers
 from tarry.client.core.delays import BY_TIMESTAMP
 from tarry.client.core.producer.due import (
     DueGiven,
@@ -29,12 +29,6 @@ from tarry.client.face.due import due_given
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-KEY: Final = "key"
-VALUE: Final = "value"
-HEADERS: Final = "headers"
-PARTITION: Final = "partition"
-TIMESTAMP: Final = "timestamp"
 
 # Units of Arrow's times: how many of each are a millisecond.  Seconds are the other way round.
 UNITS_PER_MS: Final = {"ms": 1, "us": 1_000, "ns": 1_000_000}

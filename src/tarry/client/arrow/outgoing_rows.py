@@ -17,7 +17,12 @@ from tarry.records.from_columns import BY_KEY, BytesColumn, RecordRows, RowHeade
 if TYPE_CHECKING:
     import pyarrow as pa
 
-COLUMNS: Final = ("key", "value", "headers", "partition", "timestamp")
+KEY: Final = "key"
+VALUE: Final = "value"
+HEADERS: Final = "headers"
+PARTITION: Final = "partition"
+TIMESTAMP: Final = "timestamp"
+COLUMNS: Final = (KEY, VALUE, HEADERS, PARTITION, TIMESTAMP)
 
 # Columns that say when rows are due: they become others of these columns before rows are encoded.
 DUE_COLUMNS: Final = tuple(ARGUMENT_NAMES)
@@ -39,13 +44,13 @@ class OutgoingRows:
         made = as_table(table)
         check_names(made.column_names)
         given = {name: made[name] for name in made.column_names}
-        self._keys = as_bytes("key", given["key"]) if "key" in given else None
-        self._values = as_bytes("value", given["value"])
-        self._headers = checked_headers(given["headers"]) if "headers" in given else None
+        self._keys = as_bytes(KEY, given[KEY]) if KEY in given else None
+        self._values = as_bytes(VALUE, given[VALUE])
+        self._headers = checked_headers(given[HEADERS]) if HEADERS in given else None
         # Lowest and highest partition that a row names; None if no row names one.
         self._partition_limits: tuple[int, int] | None = None
-        self._partitions = self._checked_partitions(given.get("partition"))
-        self._timestamps = self._checked_timestamps(given.get("timestamp"))
+        self._partitions = self._checked_partitions(given.get(PARTITION))
+        self._timestamps = self._checked_timestamps(given.get(TIMESTAMP))
         self.row_count = int(made.num_rows)
 
     def check_partitions(self, partition_count: int) -> None:
@@ -207,7 +212,7 @@ def check_names(names: list[str], taken: tuple[str, ...] = COLUMNS) -> None:
             )
         if names.count(name) > 1:
             raise ValueError(f"column {name!r} is there {names.count(name)} times")
-    if "value" not in names:
+    if VALUE not in names:
         raise ValueError(f"a table needs a column value; the columns are {known}")
 
 

@@ -11,9 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tarry.client.arrow.due_rows import (
-    HEADERS,
-    KEY,
-    VALUE,
     DelayedTopic,
     DueRowRefused,
     due_mask,
@@ -24,7 +21,10 @@ from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.outgoing_rows import (
     COLUMNS,
     DUE_COLUMNS,
+    HEADERS,
+    KEY,
     PART_ROWS_MAX,
+    VALUE,
     OutgoingRows,
     as_bytes,
     as_table,

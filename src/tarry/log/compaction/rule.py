@@ -119,7 +119,7 @@ class CompactionRule:
         raise NotImplementedError
 
     def emptied(self, header: BatchHeader) -> bytes:
-        """Return a batch without its records, which stays for its producer's sequence."""
+        """Return a batch without its records, which stays for what its header says."""
         return empty_batch(header)
 
     def placeholder(self, header: BatchHeader) -> bytes:

@@ -16,8 +16,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from tarry.base.limits import DUE_MS_MAX
 from tarry.client.arrow.due_rows import (
-    KEY,
-    VALUE,
     DelayedTopic,
     DueRowRefused,
     due_mask,
@@ -25,6 +23,7 @@ from tarry.client.arrow.due_rows import (
     records_of,
     same_times,
 )
+from tarry.client.arrow.outgoing_rows import KEY, VALUE
 from tarry.client.core.delays import BY_TIMESTAMP
 from tarry.client.core.producer.due import DueGiven, due_ms_of
 from tarry.spark.writing.columns import DUE_NAMES

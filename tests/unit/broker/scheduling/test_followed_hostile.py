@@ -474,6 +474,22 @@ def test_no_replaced_snapshot_is_kept_because_a_compaction_checkpoint_is_damaged
     assert [each[0] for each in user.waiting()] == [60_000]
 
 
+def test_a_start_removes_the_part_of_a_snapshot_that_a_kill_has_left() -> None:
+    user = Follower()
+    for number in range(6):
+        user.park(b"a", 60_000 + number)
+    user.follow()
+    user.await_look()
+    while user.snapshots._header is None:
+        user.pass_time(1)
+    before = [path for path in user.hand.disk.paths(COMPANION) if "snapshot" in path]
+
+    user.hand.start()
+
+    assert len(before) == 1
+    assert [path for path in user.hand.disk.paths(COMPANION) if "snapshot" in path] == []
+
+
 @pytest.mark.parametrize("ends", ["follow", "delete"])
 def test_a_broker_that_leads_no_schedule_any_more_comes_to_rest_when_records_are_due(
     ends: str,

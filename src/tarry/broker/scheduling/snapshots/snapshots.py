@@ -20,14 +20,15 @@ from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.scheduling.snapshots.counted_load import CountedLoad
 from tarry.broker.scheduling.snapshots.snapshot_load import snapshot_path
-from tarry.log.compaction.checkpoint import remove_later
+from tarry.log.compaction.checkpoint import CLEANED_SUFFIX, remove_later
 from tarry.log.log import Log
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.schedule.notes import CheckpointNote
 from tarry.schedule.snapshot import SnapshotHeader, SnapshotWriter
 from tarry.schedule.state import ScheduleState
 
-_TEMPORARY_SUFFIX: Final = ".tmp"
+# With this suffix a start removes what a broker that was killed has left.
+_TEMPORARY_SUFFIX: Final = ".new" + CLEANED_SUFFIX
 _NO_FLUSH: Final = -1
 
 # Blocks that one step writes: up to four thousand entries.
@@ -104,9 +105,6 @@ class ScheduleSnapshots:
         # True while a written snapshot waits for its flush and for those of both logs.
         self._is_written = False
         self._flush_id = _NO_FLUSH
-        with suppress(StorageError):
-            # A process that was killed may have left a part of a snapshot.
-            remove_later(companion.log.disk, self._path + _TEMPORARY_SUFFIX)
 
     def lead(self, state: ScheduleState, s_offset: int) -> None:
         """Write the leader's state from now on; its load has begun with a snapshot that speaks of S

@@ -18,8 +18,8 @@ from tarry.client.errors import UnknownTopic
 from tarry.link.errors import ClientError
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows
 
-# What the rows of a part share their batches with: any records, rows of their part alone, or of
-# these only those with the same timestamp.
+# Company of the rows of a part, with which they may share a batch: any other records; the rows of
+# the same part alone; or of these only the ones with the same timestamp.
 WITH_OTHERS: Final = 0
 APART: Final = 1
 APART_BY_TIME: Final = 2
