@@ -124,7 +124,7 @@ def a_value_survives_its_tombstone(patch: pytest.MonkeyPatch) -> None:
 
 
 def producers_are_not_asked(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(KeyRule, "keeps_sequence", lambda self, header: False)
+    patch.setattr(KeyRule, "_keeps_sequence", lambda self, header: False)
 
 
 def segments_go_while_they_are_read(patch: pytest.MonkeyPatch) -> None:

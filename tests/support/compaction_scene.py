@@ -63,6 +63,8 @@ class CompactionScene:
         self.now_ms = 1_000
         self.buffer_bytes = BUFFER_BYTES
         self.make_rule = KeyRule
+        # Leader epoch of the next batches.
+        self.epoch = 0
         self.sequences: dict[int, int] = {}
         # For each batch of a producer: producer id and last offset.
         self.produced: list[tuple[int, int]] = []
@@ -109,7 +111,7 @@ class CompactionScene:
             base_sequence=sequence,
             attributes=attributes,
         )
-        self.log.append_bytes(data, 0, self.now_wall_ms)
+        self.log.append_bytes(data, self.epoch, self.now_wall_ms)
         self.producers.update(decode_batch_header(data, 0), base_offset, 0)
         return base_offset
 

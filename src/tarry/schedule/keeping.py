@@ -9,6 +9,7 @@ high watermark.  What stays:
                       done; one that recurs waits until a note cancels it
     body, emptied     one of its producer's last batches, for their sequences, or one whose note
                       stays
+    first batch       of each leader epoch, for the others' cuts; a note stays whole
     scheduled note    of a body that waits; or one that cancels what K does not say is done
     cancelled note    of what K does not say is done, or if its due time is not noted
     checkpoint        K and those behind it
@@ -122,8 +123,7 @@ class CompanionRule(CompactionRule):
         buffer_bytes: i64,
     ) -> None:
         # A damaged batch is copied as it is; the damage is reported when it is to be released.
-        super().__init__(checks_crc=False)
-        self.log = log
+        super().__init__(log, checks_crc=False)
         self.refusal = ""
         self.taken: NotedCheckpoint | None = None
         # True if the last checkpoint that was mapped does not count yet.
@@ -221,12 +221,16 @@ class CompanionRule(CompactionRule):
         """
         if not header.is_control:
             return self._decide_body(header)
+        offset = int(header.base_offset)
         note = read_note(data, 0, header)
         if isinstance(note, ScheduledNote):
-            return self._decide_scheduled(int(header.base_offset), note, is_last=is_last)
-        if isinstance(note, CancelledNote):
-            return KEEP if self._is_needed(note.s_offset, note.due_ms) else DROP
-        return KEEP if self._must_stay(int(header.base_offset), note) else DROP
+            must_stay = self._decide_scheduled(offset, note, is_last=is_last)
+        elif isinstance(note, CancelledNote):
+            must_stay = self._is_needed(note.s_offset, note.due_ms)
+        else:
+            must_stay = self._must_stay(offset, note)
+        # A note without its content could not be told from a body.
+        return KEEP if must_stay or super().keeps_header(header) else DROP
 
     def _decide_next(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> i64:
         """Decide what stays of the batch that the walk has passed last."""
@@ -240,20 +244,21 @@ class CompanionRule(CompactionRule):
         taken = self.taken
         return not isinstance(note, CheckpointNote) or taken is None or offset >= taken.offset
 
-    def _decide_scheduled(self, offset: int, note: ScheduledNote, *, is_last: bool) -> i64:
+    def _decide_scheduled(self, offset: int, note: ScheduledNote, *, is_last: bool) -> bool:
+        """Decide what stays of the body behind a note; return whether the note must stay."""
         is_needed = False
         for index, s_offset in enumerate(note.cancelled):
             is_needed = is_needed or self._is_needed(s_offset, note.cancelled_dues[index])
         waits = self._waits(offset + 1, note)
         self._body_offset = offset + 1
         self._body_decision = KEEP if waits else EMPTY if is_needed else DROP
-        return KEEP if waits or is_needed or is_last else DROP
+        return waits or is_needed or is_last
 
     def _decide_body(self, header: BatchHeader) -> i64:
         decision: i64 = DROP
         if header.base_offset == self._body_offset:
             decision = self._body_decision
-        if decision == DROP and self.keeps_sequence(header):
+        if decision == DROP and self.keeps_header(header):
             decision = EMPTY
         if decision == EMPTY and header.size == HEADER_SIZE:
             return KEEP
@@ -284,7 +289,10 @@ class CompanionRule(CompactionRule):
         taken = self.taken
         return taken is None or due_ms == NEVER_DONE or not taken.is_done(due_ms, s_offset)
 
-    def keeps_sequence(self, header: BatchHeader) -> bool:
+    def keeps_header(self, header: BatchHeader) -> bool:
+        return self._keeps_sequence(header) or super().keeps_header(header)
+
+    def _keeps_sequence(self, header: BatchHeader) -> bool:
         if not header.has_producer_id:
             return False
         producer_id = self._kept_ends.get(int(header.last_offset))

@@ -17,10 +17,10 @@ from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
 class KeyAndReleaseRule(KeyRule):
     """Rule that keeps the last record of each key, and what each released batch says."""
 
-    def keeps_sequence(self, header: BatchHeader) -> bool:
+    def keeps_header(self, header: BatchHeader) -> bool:
         if released_s_offset(header) != NO_S_OFFSET:
             return True
-        return super().keeps_sequence(header)
+        return super().keeps_header(header)
 
     def emptied(self, header: BatchHeader) -> bytes:
         if released_s_offset(header) != NO_S_OFFSET and is_instance(header):

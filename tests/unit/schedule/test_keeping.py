@@ -44,21 +44,23 @@ class Companion:
     def note(self, note: ScheduleNote, epoch: int = 0) -> int:
         return self.replica.append(note.encode(5), epoch)
 
-    def park(self, due_ms: int, size: int = 300, **producer: int) -> int:
-        return self.park_by(ScheduledNote(due_ms), size, **producer)
+    def park(self, due_ms: int, size: int = 300, epoch: int = 0, **producer: int) -> int:
+        return self.park_by(ScheduledNote(due_ms), size, epoch=epoch, **producer)
 
-    def park_by(self, note: ScheduledNote, size: int = 300, count: int = 1, **terms: int) -> int:
-        self.note(note)
+    def park_by(
+        self, note: ScheduledNote, size: int = 300, count: int = 1, epoch: int = 0, **terms: int
+    ) -> int:
+        self.note(note, epoch)
         builder = BatchBuilder()
         for _ in range(count):
             builder.append(1, b"k", bytes(size))
-        return self.replica.append(builder.build(**terms), 0)
+        return self.replica.append(builder.build(**terms), epoch)
 
-    def fill(self, due_ms: int = 1) -> None:
+    def fill(self, due_ms: int = 1, epoch: int = 0) -> None:
         """Park what is due, and is done by the next checkpoint, until another segment begins."""
         segments = len(self.replica.log.segments)
         while len(self.replica.log.segments) == segments:
-            self.park(due_ms)
+            self.park(due_ms, epoch=epoch)
 
     def checkpoint(self, *exceptions: int, due_ms: int = NOW_MS, c: int = 5, epoch: int = 0) -> int:
         mark = Watermark(ANY_OFFSET, due_ms, ANY_OFFSET)
@@ -136,6 +138,7 @@ def test_a_cancel_without_a_due_time_stays() -> None:
 
 def test_a_note_that_witnesses_goes() -> None:
     log = Companion()
+    log.park(10)
     witness = log.note(CancelledNote(-1))
     log.fill()
     log.checkpoint()
@@ -143,6 +146,35 @@ def test_a_note_that_witnesses_goes() -> None:
     log.compact()
 
     assert witness not in log.sizes()
+
+
+def test_a_follower_of_a_compacted_companion_log_knows_where_each_leader_epoch_began() -> None:
+    log = Companion()
+    began = []
+    for epoch in (0, 2, 5):
+        began.append(log.checkpoint(epoch=epoch))
+        log.fill(epoch=epoch)
+    log.checkpoint(epoch=5)
+    log.compact()
+    follower = Companion()
+
+    follower.replica.copy_from(log.replica, 10_000)
+
+    for replica in (log.replica, follower.replica):
+        assert replica.log.leader_epochs.epochs == [0, 2, 5]
+        assert replica.log.leader_epochs.start_offsets == began
+
+
+def test_a_body_stays_behind_its_note_where_a_leader_epoch_begins() -> None:
+    log = Companion()
+    log.fill()
+    far = log.park(FAR_MS, epoch=1)
+    log.fill(epoch=1)
+    log.checkpoint(epoch=1)
+
+    log.compact()
+
+    assert log.sizes()[far] > HEADER_SIZE
 
 
 def test_of_a_record_that_was_moved_on_only_the_notes_stay() -> None:

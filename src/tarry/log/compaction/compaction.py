@@ -358,9 +358,9 @@ class Compaction:
             self._leave_out(output, header)
 
     def _leave_out(self, output: CompactedSegment, header: BatchHeader) -> None:
-        """Drop a batch; keep it without records if its producer's sequence must stay."""
-        if self.rule.keeps_sequence(header):
-            output.add_encoded(header, self.rule.emptied(header), -1)
+        """Drop a batch; keep it without records if what its header says must stay."""
+        if self.rule.keeps_header(header):
+            output.add_emptied(header, self.rule.emptied(header))
         else:
             output.has_changed = True
 

@@ -1,8 +1,8 @@
 """Rule of a compacted topic: of all records with the same key only the last one stays.
 
 A pass maps the keys of the dirty part, as many as fit in the buffer.  Control batches stay for
-ever. So does the last batch of each producer, for its sequence, without records if they all go.
-Hot.
+ever. So does the last batch of each producer, for its sequence, and the first batch of each leader
+epoch, without records if they all go.  Hot.
 """
 
 from __future__ import annotations
@@ -25,8 +25,7 @@ class KeyRule(CompactionRule):
     """
 
     def __init__(self, log: Log, producer_ends: dict[int, int], buffer_bytes: i64) -> None:
-        super().__init__(checks_crc=True)
-        self.log = log
+        super().__init__(log, checks_crc=True)
         self.producer_ends = producer_ends
         self.keys = KeyMap(buffer_bytes)
         self._rules = KeepRules(self.keys, 0, 0)
@@ -53,7 +52,11 @@ class KeyRule(CompactionRule):
     def _work(self, header: BatchHeader, walk: BatchWalk) -> BatchWork:
         return BatchCompaction(header, walk.block, walk.place_in_block(), self._rules)
 
-    def keeps_sequence(self, header: BatchHeader) -> bool:
+    def keeps_header(self, header: BatchHeader) -> bool:
+        return self._keeps_sequence(header) or super().keeps_header(header)
+
+    def _keeps_sequence(self, header: BatchHeader) -> bool:
+        """Return True if a batch must stay for its producer's sequence."""
         if not header.has_producer_id:
             return False
         last_offset = self.producer_ends.get(header.producer_id)

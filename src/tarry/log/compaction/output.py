@@ -16,7 +16,7 @@ from tarry.log.compaction.checkpoint import REPLACED_GENERATION, cleaned_name
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.log import Log
 from tarry.log.segment import INT32_MAX, LOG_SUFFIX, Segment, SegmentRow
-from tarry.records.batch import BatchHeader
+from tarry.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchHeader
 
 # Pieces and bytes of one gathered write.
 _CHUNKS_MAX: Final = 256
@@ -95,10 +95,19 @@ class CompactedSegment:
 
     def add_encoded(self, header: BatchHeader, encoded: bytes, max_timestamp: i64) -> None:
         """Add a rebuilt batch in place of the one with this header."""
+        self._add(header, encoded, max_timestamp)
+        self.has_changed = True
+
+    def add_emptied(self, header: BatchHeader, encoded: bytes) -> None:
+        """Add a batch without records and without a time in place of the one with this header."""
+        self._add(header, encoded, NO_TIMESTAMP)
+        if header.size > HEADER_SIZE:
+            self.has_changed = True
+
+    def _add(self, header: BatchHeader, encoded: bytes, max_timestamp: i64) -> None:
         self._note(header, len(encoded), max_timestamp)
         self._end_run()
         self._chunks.append(encoded)
-        self.has_changed = True
         self._maybe_write()
 
     def _note(self, header: BatchHeader, size: i64, max_timestamp: i64) -> None:

@@ -13,6 +13,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.compaction.effort import Effort
+from tarry.log.log import Log
 from tarry.log.segment import Segment
 from tarry.records.batch import NO_TIMESTAMP, BatchHeader
 from tarry.records.rebuild import empty_batch
@@ -64,7 +65,8 @@ class CompactionRule:
     copied.
     """
 
-    def __init__(self, *, checks_crc: bool) -> None:
+    def __init__(self, log: Log, *, checks_crc: bool) -> None:
+        self.log = log
         self.checks_crc = checks_crc
 
     def begin_pass(self, target_offset: i64) -> i64:
@@ -114,9 +116,14 @@ class CompactionRule:
         does."""
         raise NotImplementedError
 
-    def keeps_sequence(self, header: BatchHeader) -> bool:
-        """Return True if an emptied batch must stay for its producer's sequence."""
-        raise NotImplementedError
+    def keeps_header(self, header: BatchHeader) -> bool:
+        """Return True if a batch must stay without its records for what its header says.
+
+        The first batch of each leader epoch stays.  A follower learns from it where the epoch
+        begins.  If it were missing, the follower would let the epoch begin at a later batch.  As
+        leader it would then let others keep batches that were never committed.
+        """
+        return self.log.leader_epochs.begins_at(header.base_offset)
 
     def emptied(self, header: BatchHeader) -> bytes:
         """Return a batch without its records, which stays for what its header says."""

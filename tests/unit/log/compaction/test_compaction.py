@@ -10,6 +10,8 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import find_cleanable
 from tarry.log.compaction.compaction import DONE
 from tarry.log.compaction.effort import Effort
+from tarry.log.copying import append_copy
+from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex
 from tarry.records.batch import (
     DELETE_HORIZON_BIT,
     HEADER_SIZE,
@@ -100,6 +102,7 @@ def test_headers_of_records_stay(scene):
 
 
 def test_control_batches_stay_whole(scene):
+    scene.append((b"first of its epoch", b"1"))
     scene.append((b"a", b"1"))
     scene.append((b"a", b"marker"), attributes=CONTROL)
     scene.append((b"a", b"2"))
@@ -107,7 +110,7 @@ def test_control_batches_stay_whole(scene):
 
     scene.compact()
 
-    assert [header.base_offset for header, _ in scene.batches()] == [1, 2, 3]
+    assert [header.base_offset for header, _ in scene.batches()] == [0, 2, 3, 4]
 
 
 def test_records_without_a_key_go(scene):
@@ -241,7 +244,7 @@ def test_the_last_batch_of_a_producer_stays_without_records(scene):
 
     scene.compact()
 
-    header, data = next(scene.batches())
+    header, data = next(scene.batches(1))
     assert (header.base_offset, header.last_offset, header.record_count) == (1, 2, 0)
     assert (header.producer_id, header.base_sequence, header.last_sequence) == (5, 1, 2)
     assert decode_records(data, size_max=100) == []
@@ -267,6 +270,7 @@ def test_a_producer_is_known_from_its_empty_batch(scene):
 
 
 def test_an_empty_batch_goes_when_its_producer_has_written_again(scene):
+    scene.append((b"first of its epoch", b"1"))
     scene.append((b"a", b"1"), producer_id=5)
     scene.append((b"a", b"2"))
     scene.roll()
@@ -276,7 +280,51 @@ def test_an_empty_batch_goes_when_its_producer_has_written_again(scene):
 
     scene.compact()
 
-    assert [header.base_offset for header, _ in scene.batches()] == [1, 2, 3, 4]
+    assert [header.base_offset for header, _ in scene.batches(1)] == [2, 3, 4, 5]
+
+
+# --- Leader epochs.
+
+
+def test_a_follower_of_a_compacted_log_knows_where_each_leader_epoch_began(scene):
+    for scene.epoch in (3, 5, 6):
+        scene.append((b"a", b"1"), (b"b", b"1"))
+        scene.append((b"a", b"2"), (b"b", b"2"))
+    scene.roll()
+    scene.compact()
+    follower = CompactionScene()
+
+    for header, data in scene.batches():
+        append_copy(follower.log, window_of(data), header, scene.now_wall_ms)
+
+    assert scene.log.leader_epochs.start_offsets == [0, 4, 8]
+    for epochs in (follower.log.leader_epochs, recovered_epochs(scene)):
+        assert epochs.epochs == [3, 5, 6]
+        assert epochs.start_offsets == [0, 4, 8]
+
+
+def recovered_epochs(scene: CompactionScene) -> EpochIndex:
+    """Leader epochs after a start that has lost their file."""
+    scene.disk.crash()
+    scene.disk.remove(f"{DIRECTORY}/{EPOCH_FILE}")
+    scene.open()
+    return scene.log.leader_epochs
+
+
+def test_an_empty_batch_alone_lets_no_segment_be_written_again(scene):
+    scene.append((b"a", b"1"))
+    scene.append((b"a", b"2"))
+    scene.roll()
+    scene.compact()
+    swaps = scene.log.compaction.swaps
+    scene.append((b"c", b"1"))
+    scene.roll()
+
+    scene.compact()
+
+    first = scene.log.segments[0]
+    assert first.size > HEADER_SIZE
+    assert scene.log.compaction.swaps == swaps + 1, "only to note how far the log is clean"
 
 
 # --- Readers.
@@ -518,6 +566,7 @@ def test_a_batch_that_cannot_be_opened_stays_and_takes_nothing_away(scene):
 
 def test_batches_that_cannot_be_unfolded_do_not_begin_the_map_anew(scene):
     """Nothing of them was noted; with many of them it would never come to an end."""
+    scene.append((b"first of its epoch", b"1"))
     for number in range(20):
         scene.append((b"k%d" % (number % 4), b"v"))
         sent = BatchBuilder()
@@ -534,7 +583,7 @@ def test_batches_that_cannot_be_unfolded_do_not_begin_the_map_anew(scene):
     headers = [header for header, _ in scene.batches()]
     assert sum(header.codec == GZIP for header in headers) == 20
     readable = [header.base_offset for header in headers if header.codec != GZIP]
-    assert readable == [32, 34, 36, 38, 40]
+    assert readable == [0, 33, 35, 37, 39, 41]
 
 
 def test_a_full_disk_leaves_the_log_as_it_was(scene):
