@@ -38,6 +38,10 @@ from tarry.wire.crc32c import crc32c
 # Requests that an idempotent client may have under way, each with one batch of a partition.
 BATCHES_KEPT: Final = 5
 
+# A client that has not sent a batch again for so long has given up: clients do by default after
+# `delivery.timeout.ms` of two minutes.
+GIVEN_UP_MS: Final = 120_000
+
 OFFSET_MAX: Final = 2**63 - 1
 
 # `seen_ms` of a producer that was recovered from the log and has not written since.
@@ -121,10 +125,11 @@ class ProducerStates:
         # Producers with unsettled batches, by id.
         self._touched: dict[int, ProducerState] = {}
         # Producer id -> epoch and sequence of a batch whose append failed, for producers without
-        # any other batch; and the value of `_looks` then.  That batch must come again before the
-        # later ones of its client.
+        # any other batch; and the time of the last `expire` before.  That batch must come again
+        # before the later ones of its client.
         self._awaited: dict[int, tuple[int, int, int]] = {}
-        self._looks = 0
+        # Time of the last `expire`.
+        self._looked_ms = 0
         # True if the batches since the last `settle` were copied from a leader.
         self._is_copied = False
 
@@ -236,10 +241,13 @@ class ProducerStates:
         """Note that an accepted batch could not be appended: later ones of a new producer must wait
         for its retry.
         """
-        if header.has_producer_id and header.producer_id not in self._states:
-            self._awaited.setdefault(
-                header.producer_id, (header.producer_epoch, header.base_sequence, self._looks)
-            )
+        if not header.has_producer_id or header.producer_id in self._states:
+            return
+        sequence = self.awaited_sequence(header)
+        if sequence < 0:
+            sequence = header.base_sequence
+        # A retry that fails shows that the client has not given up.
+        self._awaited[header.producer_id] = (header.producer_epoch, sequence, self._looked_ms)
 
     def update(
         self, header: BatchHeader, base_offset: i64, now_ms: i64, writer: i64 = NO_WRITER
@@ -326,7 +334,7 @@ class ProducerStates:
                 del self._states[state.producer_id]
                 if not self._is_copied:
                     # The follower fetches a copy again; no client sends it here.
-                    awaited = (first.epoch, first.base_sequence, self._looks)
+                    awaited = (first.epoch, first.base_sequence, self._looked_ms)
                     self._awaited[state.producer_id] = awaited
         self._touched.clear()
         self._is_copied = False
@@ -361,11 +369,11 @@ class ProducerStates:
 
     def expire(self, now_ms: i64) -> int:
         """Forget producers that were inactive for `expiration_ms`; return how many."""
-        # A client that has not retried since the last call has given up.
+        # A client that has not retried between two calls, and for so long, has given up.
         for producer_id, awaited in list(self._awaited.items()):
-            if awaited[2] < self._looks:
+            if awaited[2] < self._looked_ms and now_ms - awaited[2] >= GIVEN_UP_MS:
                 del self._awaited[producer_id]
-        self._looks += 1
+        self._looked_ms = int(now_ms)
         due: list[i64] = []
         for state in self._states.values():
             if state.seen_ms == NOT_SEEN:

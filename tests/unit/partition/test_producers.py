@@ -6,7 +6,7 @@ import pytest
 
 from tarry.base import errors
 from tarry.base.limits import PRODUCER_IDS_PER_PARTITION_MAX
-from tarry.partition.producers import ProducerStates
+from tarry.partition.producers import GIVEN_UP_MS, ProducerStates
 from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
 
@@ -185,25 +185,50 @@ def test_what_was_sent_behind_a_refused_beginning_waits_for_it():
     assert error_of(states, batch(4)) == errors.NONE
 
 
+def test_a_new_epoch_whose_beginning_is_refused_waits_for_it_too():
+    states = ProducerStates(1000)
+    states.refuse(batch(4))
+
+    states.refuse(batch(0, epoch=1))
+
+    assert error_of(states, batch(1, epoch=1)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(states, batch(0, epoch=1)) == errors.NONE
+
+
 def test_a_producer_whose_beginning_failed_is_forgotten_if_it_does_not_come_again():
     states = ProducerStates(1000)
     states.update(batch(4), 100, 0)
     states.rollback()
 
-    states.expire(0)
+    states.expire(1000)
+    states.expire(GIVEN_UP_MS - 1)
     early = error_of(states, batch(9))
-    states.expire(0)
+    states.expire(GIVEN_UP_MS)
 
     assert early == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert error_of(states, batch(9)) == errors.NONE
 
 
-def test_a_producer_whose_beginning_fails_again_and_again_keeps_its_order():
+def test_a_producer_whose_beginning_has_just_failed_is_not_forgotten_at_a_late_look():
+    states = ProducerStates(1000)
+    states.expire(5)
+    states.refuse(batch(4))
+
+    states.expire(5 + 10 * GIVEN_UP_MS)
+
+    assert error_of(states, batch(9)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+@pytest.mark.parametrize("is_refused", [False, True])
+def test_a_producer_whose_beginning_fails_again_and_again_keeps_its_order(is_refused):
     """A look for expired producers falls between two tries: what it sent behind must wait still."""
     states = ProducerStates(1000)
     for _ in range(5):
-        states.update(batch(4), 100, 0)
-        states.rollback()
+        if is_refused:
+            states.refuse(batch(4))
+        else:
+            states.update(batch(4), 100, 0)
+            states.rollback()
         states.expire(0)
 
         assert error_of(states, batch(5)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
