@@ -98,6 +98,25 @@ def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None
     assert case.judge() == ""
 
 
+def test_a_record_comes_late_after_a_replacement_that_a_failed_write_may_have_lost() -> None:
+    case = Case()
+    case.park(b"a", 2, 10)
+    case.park(b"b", 4, 20)
+    case.ledger.wishes[b"a"].schedule_id = b"another"
+    case.ledger.wishes[b"b"].at_ms = 99
+    case.ledger.wishes[b"b"].promised_ms = 99
+    case.come(b"a", 2, 100)
+    case.come(b"b", 4, 101)
+    later = SentWish(PLACE, b"c", b"id", 30)
+    case.ledger.wishes[b"c"] = later
+
+    assert case.judge() == ""
+
+    later.is_promised = True
+
+    assert "came at 100 before b'b'" in case.judge()
+
+
 def test_a_record_with_a_delay_whose_append_was_not_seen_is_due_at_an_unknown_time() -> None:
     case = Case()
     case.park(b"a", 2, 10)

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from tarry.simulation.clients.history import Place, RunHistory, is_before, place_name
+from tarry.simulation.clients.history import (
+    ACKNOWLEDGED,
+    Place,
+    RunHistory,
+    is_before,
+    place_name,
+)
 
 
 def check_deletions(history: RunHistory) -> list[str]:
@@ -27,12 +33,30 @@ def check_deletions(history: RunHistory) -> list[str]:
         asked.setdefault(deletion.place, []).append(1 << 62 if known < 0 else known)
     for place, final in history.finals.items():
         limit = max(asked.get(place, [0]))
-        if place[0] in history.kept_topics and final.log_start_offset > limit:
+        if place[0] not in history.kept_topics or final.log_start_offset <= limit:
+            continue
+        if _was_committed(history, place, limit, final.log_start_offset):
             sentences.append(
                 f"{place_name(place)} begins at {final.log_start_offset}, and nobody asked for "
                 f"more than offset {limit}"
             )
     return sentences
+
+
+def _was_committed(history: RunHistory, place: Place, start: int, end: int) -> bool:
+    """Return whether a record from offset `start` up to `end` was acknowledged or read.
+
+    If none was, a power loss may have taken the log's first file, whose name was not durable yet.
+    """
+    if any(start <= offset < end for offset in history.reads.get(place, ())):
+        return True
+    return any(
+        batch.place == place
+        and batch.outcome == ACKNOWLEDGED
+        and start < batch.base_offset + len(batch.records)
+        and batch.base_offset < end
+        for batch in history.batches
+    )
 
 
 def check_growth(history: RunHistory) -> list[str]:

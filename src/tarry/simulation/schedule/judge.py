@@ -52,6 +52,11 @@ class Judge:
             wish = ledger.wishes.get(each.value)
             if wish is not None and wish.schedule_id:
                 self._named.setdefault(wish.schedule_id, []).append(each.s_offset)
+        # For each id, when records were sent with it that were not acknowledged.
+        self._unsure: dict[bytes, list[int]] = {}
+        for wish in self._wishes:
+            if wish.schedule_id and not wish.is_promised:
+                self._unsure.setdefault(wish.schedule_id, []).append(wish.sent_ms)
         self._comes: dict[bytes, list[SeenRecord]] = {}
         for each in came:
             self._comes.setdefault(each.value, []).append(each)
@@ -154,13 +159,16 @@ class Judge:
     def _must_be_in_order(self, wish: SentWish, waited: SeenRecord, due_ms: int) -> bool:
         """Return whether a record was promised, waited until `due_ms`, and may not come late.
 
-        A record may come late if the answer to its change was lost: it did not wait while the
-        change counted, and waits again if a crash has lost the change.
+        A record may come late if the answer to its change was lost, or if a record with its id was
+        sent and not acknowledged.  It did not wait while that counted, and waits again if a crash
+        or a failed write has taken that away.
         """
         if wish.promised_ms == UNSAID or due_ms <= waited.wall_ms:
             return False
         if wish.after_ms != UNSAID and waited.wall_ms == UNSEEN_MS:
             # A delay counts from the append.  If that was not seen, `due_ms` is far too early.
+            return False
+        if any(wish.sent_ms <= sent_ms for sent_ms in self._unsure.get(wish.schedule_id, [])):
             return False
         return not any(
             asked.is_unclear and _may_name(asked, wish, waited.s_offset) for asked in self._changes
