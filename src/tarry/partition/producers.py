@@ -32,15 +32,12 @@ from tarry.base.errors import (
     OUT_OF_ORDER_SEQUENCE_NUMBER,
 )
 from tarry.base.limits import PRODUCER_IDS_PER_PARTITION_MAX
+from tarry.partition.awaited_batches import AwaitedBatches
 from tarry.records.batch import SEQUENCE_MAX, BatchHeader
 from tarry.wire.crc32c import crc32c
 
 # Requests that an idempotent client may have under way, each with one batch of a partition.
 BATCHES_KEPT: Final = 5
-
-# A client that has not sent a batch again for so long has given up: clients do by default after
-# `delivery.timeout.ms` of two minutes.
-GIVEN_UP_MS: Final = 120_000
 
 OFFSET_MAX: Final = 2**63 - 1
 
@@ -124,12 +121,7 @@ class ProducerStates:
         self._states: dict[int, ProducerState] = {}
         # Producers with unsettled batches, by id.
         self._touched: dict[int, ProducerState] = {}
-        # Producer id -> epoch and sequence of a batch whose append failed, for producers without
-        # any other batch; and the time of the last `expire` before.  That batch must come again
-        # before the later ones of its client.
-        self._awaited: dict[int, tuple[int, int, int]] = {}
-        # Time of the last `expire`.
-        self._looked_ms = 0
+        self._awaited = AwaitedBatches()
         # True if the batches since the last `settle` were copied from a leader.
         self._is_copied = False
 
@@ -219,23 +211,18 @@ class ProducerStates:
         """Check a batch of an unknown producer: it may begin anywhere, unless the append of its
         first batch has just failed.
         """
-        awaited = self._awaited.get(header.producer_id)
-        if awaited is None:
-            return ACCEPTED
-        if awaited[0] != header.producer_epoch or awaited[1] == header.base_sequence:
+        awaited = self._awaited.sequence(header)
+        if awaited < 0 or awaited == header.base_sequence:
             return ACCEPTED
         return ProducerCheck(
             OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id}: sequence {header.base_sequence} before {awaited[1]}, "
+            f"producer {header.producer_id}: sequence {header.base_sequence} before {awaited}, "
             "which could not be written",
         )
 
     def awaited_sequence(self, header: BatchHeader) -> i64:
         """Return the sequence that must come again first in this epoch; -1 if there is none."""
-        awaited = self._awaited.get(header.producer_id)
-        if awaited is None or awaited[0] != header.producer_epoch:
-            return -1
-        return awaited[1]
+        return self._awaited.sequence(header)
 
     def refuse(self, header: BatchHeader) -> None:
         """Note that an accepted batch could not be appended: later ones of a new producer must wait
@@ -243,11 +230,10 @@ class ProducerStates:
         """
         if not header.has_producer_id or header.producer_id in self._states:
             return
-        sequence = self.awaited_sequence(header)
+        sequence = self._awaited.sequence(header)
         if sequence < 0:
             sequence = header.base_sequence
-        # A retry that fails shows that the client has not given up.
-        self._awaited[header.producer_id] = (header.producer_epoch, sequence, self._looked_ms)
+        self._awaited.note(header.producer_id, header.producer_epoch, sequence)
 
     def update(
         self, header: BatchHeader, base_offset: i64, now_ms: i64, writer: i64 = NO_WRITER
@@ -300,7 +286,7 @@ class ProducerStates:
         if state is None:
             state = ProducerState(header.producer_id)
             self._states[header.producer_id] = state
-            self._awaited.pop(header.producer_id, None)
+            self._awaited.drop(header.producer_id)
         delta = header.last_offset_delta
         state.batches.append(
             ProducedBatch(
@@ -334,8 +320,7 @@ class ProducerStates:
                 del self._states[state.producer_id]
                 if not self._is_copied:
                     # The follower fetches a copy again; no client sends it here.
-                    awaited = (first.epoch, first.base_sequence, self._looked_ms)
-                    self._awaited[state.producer_id] = awaited
+                    self._awaited.note(state.producer_id, first.epoch, first.base_sequence)
         self._touched.clear()
         self._is_copied = False
 
@@ -369,11 +354,7 @@ class ProducerStates:
 
     def expire(self, now_ms: i64) -> int:
         """Forget producers that were inactive for `expiration_ms`; return how many."""
-        # A client that has not retried between two calls, and for so long, has given up.
-        for producer_id, awaited in list(self._awaited.items()):
-            if awaited[2] < self._looked_ms and now_ms - awaited[2] >= GIVEN_UP_MS:
-                del self._awaited[producer_id]
-        self._looked_ms = int(now_ms)
+        self._awaited.expire(now_ms)
         due: list[i64] = []
         for state in self._states.values():
             if state.seen_ms == NOT_SEEN:

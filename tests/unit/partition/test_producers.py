@@ -6,7 +6,8 @@ import pytest
 
 from tarry.base import errors
 from tarry.base.limits import PRODUCER_IDS_PER_PARTITION_MAX
-from tarry.partition.producers import GIVEN_UP_MS, ProducerStates
+from tarry.partition.awaited_batches import GIVEN_UP_MS
+from tarry.partition.producers import ProducerStates
 from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
 
