@@ -67,6 +67,9 @@ class Flushes:
                 self.trouble.report(f"write to {owner.name} failed, nothing of it is kept", error)
                 self.refused[owner] = None
                 owner.on_write_failed()
+                if owner.log.has_undurable_cut:
+                    # A crash could bring back what clients are told that it failed.
+                    self.dirty[owner] = None
                 continue
             if self.refused:
                 self.refused.pop(owner, None)

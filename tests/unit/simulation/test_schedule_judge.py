@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, UNKNOWN
+from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, NO_OUTCOME, UNKNOWN
 from tarry.simulation.schedule.judge import Judge
 from tarry.simulation.schedule.ledger import UNSAID, AskedChange, ScheduleLedger, SentWish
 from tarry.simulation.schedule.seen import UNSEEN_MS, SeenRecord
@@ -107,14 +107,18 @@ def test_a_record_comes_late_after_a_replacement_that_a_failed_write_may_have_lo
     case.ledger.wishes[b"b"].promised_ms = 99
     case.come(b"a", 2, 100)
     case.come(b"b", 4, 101)
-    later = SentWish(PLACE, b"c", b"id", 30)
-    case.ledger.wishes[b"c"] = later
+    case.ledger.wishes[b"c"] = SentWish(PLACE, b"c", b"id", 30)
 
     assert case.judge() == ""
 
-    later.is_promised = True
+    del case.ledger.wishes[b"c"]
 
     assert "came at 100 before b'b'" in case.judge()
+
+    case.ask(NO_OUTCOME)
+    case.ledger.changes[0].is_refused = True
+
+    assert case.judge() == ""
 
 
 def test_a_record_with_a_delay_whose_append_was_not_seen_is_due_at_an_unknown_time() -> None:
@@ -195,6 +199,16 @@ def test_what_was_replaced_does_not_come_afterwards() -> None:
     case.come(b"a", 2, 101)
 
     assert "had cancelled or replaced it at 20" in case.judge()
+
+
+def test_what_was_due_before_it_was_replaced_may_come_again_after_a_crash() -> None:
+    case = Case()
+    case.park(b"a", 2, 10)
+    case.park(b"b", 4, 100)
+    case.come(b"a", 2, 101)
+    case.come(b"b", 4, 102)
+
+    assert case.judge() == ""
 
 
 def test_a_record_that_was_not_acknowledged_replaces_nothing_for_sure() -> None:

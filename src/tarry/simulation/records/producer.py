@@ -329,8 +329,12 @@ class SimulatedProducer(SimulatedClient):
         self._try_again(outgoing, code)
 
     def _has_gap_before(self, outgoing: _Outgoing) -> bool:
-        """Return true if an earlier batch of the lane is not acknowledged yet."""
+        """Return true if an earlier batch of the lane is not acknowledged yet, or was given up
+        because its topic is deleted.
+        """
         lane = self._lanes[outgoing.sent.place]
+        if not lane.topic.is_alive:
+            return True
         return any(other.sequence < outgoing.sequence for other in lane.in_flight + lane.queue)
 
     def _try_again(self, outgoing: _Outgoing, code: int = errors.NONE) -> None:

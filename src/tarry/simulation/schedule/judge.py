@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterator
 from typing import Final
 
-from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, UNKNOWN
+from tarry.base.schedule_outcomes import ALREADY_RELEASED, CANCELLED, MOVED, NO_OUTCOME, UNKNOWN
 from tarry.simulation.clients.history import Place, place_name
 from tarry.simulation.schedule.ledger import UNSAID, AskedChange, ScheduleLedger, SentWish
 from tarry.simulation.schedule.seen import UNSEEN_MS, SeenRecord
@@ -117,13 +117,20 @@ class Judge:
             yield from self._judge_replaced(wish, each)
 
     def _judge_replaced(self, wish: SentWish, released: SeenRecord) -> Iterator[str]:
-        """Check that no acknowledged record had taken the id of a record before its release."""
+        """Check that no acknowledged record had taken the id of a record before its release.
+
+        A record that was due by then may have been released already.  If a crash took that release,
+        the record comes again, and the one with its id had replaced nothing.
+        """
+        due_ms = self._due_ms(wish, released.s_offset)
         named = self._named.get(wish.schedule_id, [])
         for s_offset in named[bisect_right(named, released.s_offset) :]:
             other = self._parked_at[s_offset][0]
             if other.seen_ms >= released.seen_ms:
                 return
-            if other.value != wish.value and self._ledger.wishes[other.value].is_promised:
+            if other.value == wish.value or due_ms <= other.wall_ms:
+                continue
+            if self._ledger.wishes[other.value].is_promised:
                 yield (
                     f"came at {released.seen_ms}, though {other.value[:_SHOWN]!r} had cancelled or "
                     f"replaced it at {other.seen_ms}"
@@ -159,9 +166,9 @@ class Judge:
     def _must_be_in_order(self, wish: SentWish, waited: SeenRecord, due_ms: int) -> bool:
         """Return whether a record was promised, waited until `due_ms`, and may not come late.
 
-        A record may come late if the answer to its change was lost, or if a record with its id was
-        sent and not acknowledged.  It did not wait while that counted, and waits again if a crash
-        or a failed write has taken that away.
+        A record may come late if its change had no outcome, or if a record with its id was sent
+        and not acknowledged.  It did not wait while that counted, and waits again if a crash or a
+        failed write has taken that away.
         """
         if wish.promised_ms == UNSAID or due_ms <= waited.wall_ms:
             return False
@@ -171,7 +178,8 @@ class Judge:
         if any(wish.sent_ms <= sent_ms for sent_ms in self._unsure.get(wish.schedule_id, [])):
             return False
         return not any(
-            asked.is_unclear and _may_name(asked, wish, waited.s_offset) for asked in self._changes
+            asked.outcome == NO_OUTCOME and _may_name(asked, wish, waited.s_offset)
+            for asked in self._changes
         )
 
     def _is_excused(self, wish: SentWish) -> bool:
