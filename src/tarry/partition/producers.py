@@ -211,13 +211,12 @@ class ProducerStates:
         """Check a batch of an unknown producer: it may begin anywhere, unless the append of its
         first batch has just failed.
         """
-        awaited = self._awaited.sequence(header)
-        if awaited < 0 or awaited == header.base_sequence:
+        if not self._awaited.must_wait(header):
             return ACCEPTED
         return ProducerCheck(
             OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id}: sequence {header.base_sequence} before {awaited}, "
-            "which could not be written",
+            f"producer {header.producer_id}: sequence {header.base_sequence} before "
+            f"{self._awaited.sequence(header)}, which could not be written",
         )
 
     def awaited_sequence(self, header: BatchHeader) -> i64:
@@ -228,12 +227,8 @@ class ProducerStates:
         """Note that an accepted batch could not be appended: later ones of a new producer must wait
         for its retry.
         """
-        if not header.has_producer_id or header.producer_id in self._states:
-            return
-        sequence = self._awaited.sequence(header)
-        if sequence < 0:
-            sequence = header.base_sequence
-        self._awaited.note(header.producer_id, header.producer_epoch, sequence)
+        if header.has_producer_id and header.producer_id not in self._states:
+            self._awaited.note(header.producer_id, header.producer_epoch, header.base_sequence)
 
     def update(
         self, header: BatchHeader, base_offset: i64, now_ms: i64, writer: i64 = NO_WRITER

@@ -142,6 +142,8 @@ class CompanionRule(CompactionRule):
         self._body_decision: i64 = DROP
         # Decisions about bodies that begin a segment while their notes end the segment before.
         self._first_bodies: dict[int, i64] = {}
+        # For each segment, the leader epoch before it.
+        self._epochs_before: dict[int, int] = {}
         # Bytes that stay of each segment, by its base offset; base offset of the weighed segment.
         self._sizes_left: dict[int, i64] = {}
         self._weighed: i64 = -1
@@ -309,6 +311,7 @@ class CompanionRule(CompactionRule):
     def begin_weighing(self, segment: Segment) -> None:
         base_offset = segment.base_offset
         self._weighed = base_offset
+        self._epochs_before[int(base_offset)] = int(self.epoch_met)
         self._sizes_left[int(base_offset)] = 0
         if self._body_offset == base_offset:
             self._first_bodies[int(base_offset)] = self._body_decision
@@ -344,6 +347,7 @@ class CompanionRule(CompactionRule):
     # -- copying
 
     def begin_source(self, segment: Segment) -> None:
+        self.meet_epoch(self._epochs_before.get(int(segment.base_offset), -1))
         self._body_offset = segment.base_offset
         self._body_decision = self._first_bodies.get(int(segment.base_offset), DROP)
 

@@ -196,15 +196,60 @@ def test_a_new_epoch_whose_beginning_is_refused_waits_for_it_too():
     assert error_of(states, batch(0, epoch=1)) == errors.NONE
 
 
+def test_an_earlier_batch_may_come_before_the_one_that_could_not_be_written():
+    """The earlier one was refused because too few replicas were in sync."""
+    states = ProducerStates(1000)
+    states.refuse(batch(1))
+    early = error_of(states, batch(0))
+
+    states.refuse(batch(0))
+
+    assert early == errors.NONE
+    assert error_of(states, batch(0)) == errors.NONE
+    assert error_of(states, batch(1)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_a_late_batch_of_an_older_epoch_is_not_awaited():
+    states = ProducerStates(1000)
+    states.refuse(batch(0, epoch=1))
+
+    states.refuse(batch(7, epoch=0))
+
+    assert error_of(states, batch(1, epoch=1)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_what_failed_before_the_first_look_has_its_time_as_well():
+    states = ProducerStates(1000)
+    states.refuse(batch(4))
+
+    states.expire(1_000_000)
+    states.expire(1_001_000)
+
+    assert error_of(states, batch(9)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+
+
+def test_of_too_many_producers_those_are_forgotten_that_have_not_tried_for_longest():
+    states = ProducerStates(1000)
+    for producer_id in range(PRODUCER_IDS_PER_PARTITION_MAX):
+        states.refuse(batch(4, producer_id=producer_id))
+    states.refuse(batch(4, producer_id=0))
+
+    states.refuse(batch(4, producer_id=PRODUCER_IDS_PER_PARTITION_MAX))
+
+    codes = [error_of(states, batch(9, producer_id=producer_id)) for producer_id in range(3)]
+    late = errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert codes == [late, errors.NONE, late]
+
+
 def test_a_producer_whose_beginning_failed_is_forgotten_if_it_does_not_come_again():
     states = ProducerStates(1000)
     states.update(batch(4), 100, 0)
     states.rollback()
 
     states.expire(1000)
-    states.expire(GIVEN_UP_MS - 1)
+    states.expire(1000 + GIVEN_UP_MS - 1)
     early = error_of(states, batch(9))
-    states.expire(GIVEN_UP_MS)
+    states.expire(1000 + GIVEN_UP_MS)
 
     assert early == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert error_of(states, batch(9)) == errors.NONE

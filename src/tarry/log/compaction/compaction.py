@@ -279,6 +279,7 @@ class Compaction:
             return
         walk = self._walk
         assert walk is not None
+        self.rule.meet(header)
         self.rule.weigh(header, walk, effort)
 
     # --- Copying.
@@ -320,6 +321,7 @@ class Compaction:
             if header is None:
                 return self._end_source(output)
             output.last_header = header
+            self.rule.meet(header)
             if header.last_offset < self.log.log_start_offset:
                 self._leave_out(output, header)
                 return GO_ON

@@ -44,6 +44,7 @@ class KeyRule(CompactionRule):
         return None if header.is_control else self._work(header, walk)
 
     def begin_copying(self, now_wall_ms: i64) -> None:
+        super().begin_copying(now_wall_ms)
         self._rules = KeepRules(self.keys, now_wall_ms, self.log.config.delete_retention_ms)
 
     def kept(self, header: BatchHeader, walk: BatchWalk, effort: Effort) -> BatchWork | None:

@@ -68,6 +68,9 @@ class CompactionRule:
     def __init__(self, log: Log, *, checks_crc: bool) -> None:
         self.log = log
         self.checks_crc = checks_crc
+        # Leader epoch of the batches met so far, and whether the last one was the first of its.
+        self.epoch_met: i64 = -1
+        self.is_first_of_epoch = False
 
     def begin_pass(self, target_offset: i64) -> i64:
         """Return the offset from which a pass maps the log; -1 if nothing is left to do."""
@@ -107,6 +110,7 @@ class CompactionRule:
 
     def begin_copying(self, now_wall_ms: i64) -> None:
         """Begin to copy, after the mapping."""
+        self.meet_epoch(-1)
 
     def begin_source(self, segment: Segment) -> None:
         """Begin to copy a segment."""
@@ -116,14 +120,27 @@ class CompactionRule:
         does."""
         raise NotImplementedError
 
+    def meet(self, header: BatchHeader) -> None:
+        """Take the next batch in the order of the log, before it is weighed or copied."""
+        if header.last_offset < self.log.log_start_offset:
+            self.is_first_of_epoch = False
+            return
+        self.is_first_of_epoch = header.leader_epoch > self.epoch_met
+        if self.is_first_of_epoch:
+            self.epoch_met = header.leader_epoch
+
+    def meet_epoch(self, leader_epoch: i64) -> None:
+        """Continue behind a batch of this leader epoch; -1: at the begin of the log."""
+        self.epoch_met = leader_epoch
+
     def keeps_header(self, header: BatchHeader) -> bool:
-        """Return True if a batch must stay without its records for what its header says.
+        """Return True if the batch just met must stay without its records for what its header says.
 
         The first batch of each leader epoch stays.  A follower learns from it where the epoch
         begins.  If it were missing, the follower would let the epoch begin at a later batch.  As
         leader it would then let others keep batches that were never committed.
         """
-        return self.log.leader_epochs.begins_at(header.base_offset)
+        return self.is_first_of_epoch
 
     def emptied(self, header: BatchHeader) -> bytes:
         """Return a batch without its records, which stays for what its header says."""

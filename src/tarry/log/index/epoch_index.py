@@ -7,7 +7,6 @@ Readers and replicas find a common past by "where did epoch e end here?" (KIP-10
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Final
 
 from mypy_extensions import i64, mypyc_attr
@@ -65,11 +64,6 @@ class EpochIndex:
             if self.start_offsets[entry] <= offset:
                 return self.epochs[entry]
         return UNDEFINED_EPOCH
-
-    def begins_at(self, offset: i64) -> bool:
-        """Return whether a leader epoch begins at `offset`."""
-        place = bisect_left(self.start_offsets, offset)
-        return place < len(self.start_offsets) and i64(self.start_offsets[place]) == offset
 
     def truncate_end(self, end_offset: int) -> None:
         """Forget epochs that began at or after `end_offset`."""

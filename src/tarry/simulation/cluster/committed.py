@@ -35,6 +35,10 @@ def are_alike(one: DiskLog, other: DiskLog, start_offset: int, place: Place) -> 
     """Return whether two replicas in sync have the same batches from this offset on."""
     if key_of(*place)[2] == RECORDS:
         return one.content_from(start_offset) == other.content_from(start_offset)
-    # Each replica by itself drops released batches of its companion log: compare common ones.
+    # Each replica by itself drops released batches of its companion log: compare common ones.  What
+    # lies below the start of one of them was given up, and a cut may have left anything there.
     theirs = other.batches
-    return all(theirs.get(base, mine).data == mine.data for base, mine in one.batches.items())
+    return all(
+        mine.end_offset <= start_offset or theirs.get(base, mine).data == mine.data
+        for base, mine in one.batches.items()
+    )

@@ -10,6 +10,7 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import find_cleanable
 from tarry.log.compaction.compaction import DONE
 from tarry.log.compaction.effort import Effort
+from tarry.log.compaction.rule import CompactionRule
 from tarry.log.copying import append_copy
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex
 from tarry.records.batch import (
@@ -301,6 +302,52 @@ def test_a_follower_of_a_compacted_log_knows_where_each_leader_epoch_began(scene
     for epochs in (follower.log.leader_epochs, recovered_epochs(scene)):
         assert epochs.epochs == [3, 5, 6]
         assert epochs.start_offsets == [0, 4, 8]
+
+
+def copied_epochs(scene: CompactionScene, start_offset: int = 0) -> list[int]:
+    """Where leader epochs begin in a new copy, by the batches alone."""
+    follower = CompactionScene()
+    follower.log.begin_anew(start_offset)
+    follower.flush()
+    for header, data in scene.batches(scene.log.log_start_offset):
+        append_copy(follower.log, window_of(data), header, scene.now_wall_ms)
+    return follower.log.leader_epochs.start_offsets
+
+
+def test_the_batch_that_holds_the_log_start_stays_for_its_leader_epoch(scene):
+    scene.epoch = 4
+    scene.append(*[(b"a", b"4")] * 10)
+    scene.epoch = 5
+    scene.append((b"a", b"5"))
+    scene.append(*[(b"a", b"5")] * 9)
+    scene.append((b"a", b"last"))
+    scene.roll()
+    scene.log.advance_log_start_offset(15)
+
+    scene.compact()
+
+    assert copied_epochs(scene, start_offset=11) == [11]
+
+
+@pytest.mark.interpreted
+def test_where_the_first_batch_of_a_leader_epoch_is_gone_the_next_one_stays(scene, monkeypatch):
+    """An older release has dropped the first one."""
+    for scene.epoch in (4, 5):
+        for _ in range(10):
+            scene.append((b"a", b"v"))
+    scene.append((b"a", b"last"))
+    scene.roll()
+    with monkeypatch.context() as older:
+        older.setattr(CompactionRule, "keeps_header", lambda self, header: False)
+        scene.compact()
+    before = copied_epochs(scene)
+    for _ in range(2):
+        scene.append((b"a", b"newer"))
+        scene.roll()
+
+        scene.compact()
+
+    assert copied_epochs(scene) == before
 
 
 def recovered_epochs(scene: CompactionScene) -> EpochIndex:
