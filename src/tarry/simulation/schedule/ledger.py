@@ -99,6 +99,13 @@ class ScheduleLedger:
         # s-offsets of parked entries, the newest last.
         self.parked: dict[Place, list[int]] = {}
 
+    def last_due_ms(self) -> int:
+        """Return the latest due time that was asked for; the broker need not have seen the calendar
+        that the client counted from.
+        """
+        due_ms = [wish.at_ms for wish in self.wishes.values()]
+        return max([*due_ms, *[asked.due_ms for asked in self.changes]], default=UNSAID)
+
     def draw_id(self, random: Random) -> bytes:
         """Draw one of the ids."""
         return b"i%d" % random.randrange(self.id_count)

@@ -87,7 +87,8 @@ class ScheduleWorkload(RecordsWorkload):
         due_ms = self._last_due_ms()
         if self._ids is not None:
             # The clients of ids count from the calendar, whatever it has shown.
-            due_ms = max(due_ms, self._history.calendar_max_ms + DELAY_MS_MAX)
+            shown_ms = self._history.calendar_max_ms + DELAY_MS_MAX
+            due_ms = max(due_ms, shown_ms, self._ids.ledger.last_due_ms())
         clock.wall_offset_ms += max(0, due_ms - _WAIT_MS - clock.now_wall_ms)
 
     def on_life_ends(self) -> None:
