@@ -93,6 +93,16 @@ def test_a_checkpoint_at_the_start_of_the_partition_counts() -> None:
     assert pending(rebuild) == []
 
 
+def test_a_checkpoint_counts_whose_c_lies_in_the_gap_before_the_first_batch() -> None:
+    """The partition's start lies in a compacted gap, and this replica has copied what is behind."""
+    rebuild = Rebuild()
+    park(rebuild, 2, 10)
+    rebuild.add_note(3, checkpoint(7, 0, 10, 2))
+
+    assert rebuild.begin_releases(epochs((1, 7)), 5, 12, 12) == 7
+    assert pending(rebuild) == []
+
+
 def test_of_each_epoch_the_newest_checkpoints_are_kept() -> None:
     rebuild = Rebuild()
     rebuild.add_note(0, checkpoint(1, 0, 0, 0))
