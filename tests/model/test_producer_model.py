@@ -6,6 +6,7 @@ from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from tarry.base import errors
+from tarry.partition.awaited_batches import GIVEN_UP_MS
 from tarry.partition.producers import ProducerStates
 from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
@@ -59,8 +60,9 @@ class ProducerMachine(RuleBasedStateMachine):
         self.hidden: dict[int, int] = {}
         # The first batch of a producer that is not known because it could not be written.
         self.awaited: dict[int, Appended] = {}
-        # Those that a look for expired producers has seen since.
-        self.seen_awaited: dict[int, Appended] = {}
+        # The time of the last look for expired producers before each of them failed.
+        self.noted_ms: dict[int, int] = {}
+        self.looked_ms = -1
 
     # --- The model
 
@@ -75,8 +77,8 @@ class ProducerMachine(RuleBasedStateMachine):
             awaited = self.awaited.get(header.producer_id)
             if awaited is None or awaited.epoch != header.producer_epoch:
                 return errors.NONE, -1
-            fits = awaited.first == header.base_sequence
-            return (errors.NONE if fits else errors.OUT_OF_ORDER_SEQUENCE_NUMBER), -1
+            is_behind = 0 < (header.base_sequence - awaited.first) % 2**31 < 2**30
+            return (errors.OUT_OF_ORDER_SEQUENCE_NUMBER if is_behind else errors.NONE), -1
         epoch = known[-1].epoch
         if header.producer_epoch < epoch:
             return errors.INVALID_PRODUCER_EPOCH, -1
@@ -172,16 +174,18 @@ class ProducerMachine(RuleBasedStateMachine):
         for one in reversed(dropped):
             if not self.known(one.producer_id):
                 self.awaited[one.producer_id] = one
+                self.noted_ms[one.producer_id] = self.looked_ms
 
-    @rule(step_ms=st.sampled_from([1, 300, 1000]))
+    @rule(step_ms=st.sampled_from([1, 300, 1000, GIVEN_UP_MS]))
     def expire(self, step_ms: int) -> None:
         self.now_ms += step_ms
-        self.awaited = {
-            producer_id: one
-            for producer_id, one in self.awaited.items()
-            if self.seen_awaited.get(producer_id) is not one
-        }
-        self.seen_awaited = dict(self.awaited)
+        for producer_id in list(self.awaited):
+            if self.looked_ms < 0:
+                self.noted_ms[producer_id] = self.now_ms
+            noted_ms = self.noted_ms[producer_id]
+            if noted_ms < self.looked_ms and self.now_ms - noted_ms >= GIVEN_UP_MS:
+                del self.awaited[producer_id]
+        self.looked_ms = self.now_ms
         self.states.expire(self.now_ms)
         unwritten = {one.producer_id for one in self.log[self.written :]}
         for producer_id in range(3):

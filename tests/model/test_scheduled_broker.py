@@ -173,7 +173,8 @@ class TroubledBroker:
         self.hand.disk.heal()
         self.hand.now_wall_ms = max(self.hand.now_wall_ms, START_WALL_MS + 1_000_000)
         for _ in range(200):
-            while self.unsent:
+            # A batch that is refused is sent again after the next turn.
+            for _ in range(len(self.unsent)):
                 self.produce()
             self.turn(after_ms=100)
         # As far as a clock that ran ahead had told the client.
