@@ -241,7 +241,7 @@ CLIENTS: Final[dict[Callable[[], None], int]] = {
     count_a_lost_answer_as_an_acknowledgement: 4,
     take_the_answer_for_the_batch_of_another_partition: 1,
     send_the_next_batch_while_one_is_repeated: 2,
-    number_anew_what_may_be_there_when_another_partition_lost_count: 27,
+    number_anew_what_may_be_there_when_another_partition_lost_count: 48,
     count_a_fetch_that_left_before_a_seek: 1,
     drop_the_records_of_a_cancelled_poll: 30,
 }
