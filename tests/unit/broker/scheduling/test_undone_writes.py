@@ -10,7 +10,7 @@ from tarry.base import errors
 from tarry.protocol.messages.change_scheduled_records import ScheduledChange
 
 LATER = ([("x-deliver-after", b"1000")],)
-LOGS = {"orders-0.schedule/": LATER, "orders-0/": ((),)}
+LOGS = {"orders-0.schedule/": LATER, "orders-0/": ([],)}
 
 
 def logs_with_undone_writes(user: ScheduleUser) -> list[str]:
