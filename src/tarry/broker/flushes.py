@@ -68,7 +68,7 @@ class Flushes:
                 self.refused[owner] = None
                 owner.on_write_failed()
                 if owner.log.has_undurable_cut:
-                    # A crash could bring back what clients are told that it failed.
+                    # A crash could bring the bytes back, though clients are told of a failure.
                     self.dirty[owner] = None
                 continue
             if self.refused:

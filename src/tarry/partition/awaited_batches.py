@@ -11,15 +11,11 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.limits import PRODUCER_IDS_PER_PARTITION_MAX
-from tarry.records.batch import SEQUENCE_MAX, BatchHeader
+from tarry.records.batch import SEQUENCE_HALF, SEQUENCE_MAX, BatchHeader
 
 # A client that has not sent a batch again for so long has given up: clients do by default after
 # `delivery.timeout.ms` of two minutes.
 GIVEN_UP_MS: Final = 120_000
-
-
-# Sequences wrap around: a distance of at least _HALF means the other direction.
-_HALF: Final = 1 << 30
 
 
 class AwaitedBatches:
@@ -30,9 +26,6 @@ class AwaitedBatches:
         self._awaited: dict[int, tuple[int, int, int]] = {}
         # Time of the last `expire`; -1 before the first one.
         self._looked_ms = -1
-
-    def __len__(self) -> int:
-        return len(self._awaited)
 
     def sequence(self, header: BatchHeader) -> i64:
         """Return the sequence that must come first in the epoch of this batch; -1 if there is
@@ -49,7 +42,7 @@ class AwaitedBatches:
         if awaited < 0:
             return False
         distance: i64 = (header.base_sequence - awaited) & SEQUENCE_MAX
-        return 0 < distance < _HALF
+        return 0 < distance < SEQUENCE_HALF
 
     def note(self, producer_id: i64, epoch: i64, base_sequence: i64) -> None:
         """Note that an append failed.  A retry that fails shows that the client has not given up.
@@ -60,7 +53,7 @@ class AwaitedBatches:
         known = self._awaited.pop(producer_id, None)
         if known is not None and known[0] >= epoch:
             distance: i64 = (base_sequence - known[1]) & SEQUENCE_MAX
-            if known[0] > epoch or distance < _HALF:
+            if known[0] > epoch or distance < SEQUENCE_HALF:
                 epoch, base_sequence = known[0], known[1]
         elif len(self._awaited) >= PRODUCER_IDS_PER_PARTITION_MAX:
             # The client that has not tried for longest has probably given up.

@@ -164,16 +164,12 @@ def _append_or_park(
     # `note_for` may have replaced the batch by an opened one.
     header = check.header
     assert header is not None
-    other = companion if not note else partition
-    if header.has_producer_id and other.log.has_undurable_cut:
+    other = partition if note else companion
+    if header.has_producer_id and (reason := other.undone_write):
         # The batch may be a retry of one that could not be written there.  If it were acknowledged
         # now, a crash could bring the first one back: the records would be there twice.
         companion.producers.refuse(header)
-        return AppendResult(
-            errors.KAFKA_STORAGE_ERROR,
-            f"a write to {other.name} has failed, and the disk has not confirmed yet that nothing "
-            "of it is left; send the batch again",
-        )
+        return AppendResult(errors.KAFKA_STORAGE_ERROR, f"{reason}; send the batch again")
     if not note:
         return _add(partition, check.window, header, turn, writer)
     # A parked batch keeps its producer id and sequence, so that a retry of it is recognized.

@@ -9,8 +9,6 @@ known batches may lie behind n.  Hot.
 
 from __future__ import annotations
 
-from typing import Final
-
 from mypy_extensions import i64
 
 from tarry.base.errors import NONE, OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -21,10 +19,7 @@ from tarry.partition.producers import (
     ProducerStates,
     duplicate_of,
 )
-from tarry.records.batch import SEQUENCE_MAX, BatchHeader
-
-# Sequences wrap around: a difference of at least _HALF means the other direction.
-_HALF: Final = 1 << 30
+from tarry.records.batch import SEQUENCE_HALF, SEQUENCE_MAX, BatchHeader
 
 
 class PairedCheck:
@@ -79,15 +74,15 @@ class PairedCheck:
             if known.base_sequence == base and known.last_sequence == last:
                 return duplicate_of(known)
             ahead: i64 = (known.last_sequence - self._largest) & SEQUENCE_MAX
-            if self._largest < 0 or ahead < _HALF:
+            if self._largest < 0 or ahead < SEQUENCE_HALF:
                 self._largest = known.last_sequence
             distance: i64 = (base - known.last_sequence) & SEQUENCE_MAX
-            if 0 < distance < _HALF:
+            if 0 < distance < SEQUENCE_HALF:
                 self._distance = min(self._distance, distance)
             else:
                 self._later += 1
                 gap: i64 = (known.base_sequence - last) & SEQUENCE_MAX
-                self._overlaps = self._overlaps or gap == 0 or gap >= _HALF
+                self._overlaps = self._overlaps or gap == 0 or gap >= SEQUENCE_HALF
             index -= 1
         return None
 
@@ -106,6 +101,6 @@ def _awaiting(header: BatchHeader, first: ProducerStates, second: ProducerStates
     in_second: i64 = second.awaited_sequence(header)
     if in_first < 0:
         return second
-    if in_second < 0 or ((in_second - in_first) & SEQUENCE_MAX) < _HALF:
+    if in_second < 0 or ((in_second - in_first) & SEQUENCE_MAX) < SEQUENCE_HALF:
         return first
     return second

@@ -254,6 +254,18 @@ class ReplicatedLog(LogOwner):
 
     # -- the log's life
 
+    @property
+    def undone_write(self) -> str:
+        """Sentence why nothing may be acknowledged whose double this log may still have; "" if
+        there is no reason: a crash brings back nothing of a write that has failed.
+        """
+        if not self.log.has_undurable_cut:
+            return ""
+        return (
+            f"a write to {self.name} has failed, and the disk has not confirmed yet that nothing "
+            "of it is left"
+        )
+
     def on_write_failed(self) -> None:
         self.producers.rollback(self.log.written_end_offset)
         # The lost tail may have had records from before this broker began to lead.  Readers would

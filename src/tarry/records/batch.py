@@ -70,6 +70,8 @@ NO_TIMESTAMP: Final = -1
 TIMESTAMP_MIN: Final = -(2**63)
 TIMESTAMP_MAX: Final = 2**63 - 1
 SEQUENCE_MAX: Final = 0x7FFF_FFFF
+# Sequences wrap around: a distance of at least SEQUENCE_HALF means the other direction.
+SEQUENCE_HALF: Final = 1 << 30
 
 # Size up to which a copy costs less than a memoryview.
 _COPY_BYTES_MAX: Final = 2048

@@ -81,7 +81,8 @@ def test_what_was_promised_and_is_due_first_comes_first() -> None:
     assert case.judge() == ""
 
 
-def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None:
+def case_out_of_order() -> Case:
+    """`b` is due before `a` and comes behind it."""
     case = Case()
     case.park(b"a", 2, 10)
     case.park(b"b", 4, 20)
@@ -90,6 +91,11 @@ def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None
     case.ledger.wishes[b"b"].promised_ms = 99
     case.come(b"a", 2, 100)
     case.come(b"b", 4, 101)
+    return case
+
+
+def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None:
+    case = case_out_of_order()
 
     assert "came at 100 before b'b'" in case.judge()
 
@@ -99,14 +105,7 @@ def test_a_record_comes_late_after_a_change_that_a_crash_may_have_lost() -> None
 
 
 def test_a_record_comes_late_after_a_replacement_that_a_failed_write_may_have_lost() -> None:
-    case = Case()
-    case.park(b"a", 2, 10)
-    case.park(b"b", 4, 20)
-    case.ledger.wishes[b"a"].schedule_id = b"another"
-    case.ledger.wishes[b"b"].at_ms = 99
-    case.ledger.wishes[b"b"].promised_ms = 99
-    case.come(b"a", 2, 100)
-    case.come(b"b", 4, 101)
+    case = case_out_of_order()
     case.ledger.wishes[b"c"] = SentWish(PLACE, b"c", b"id", 30)
 
     assert case.judge() == ""

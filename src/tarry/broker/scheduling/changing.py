@@ -179,13 +179,9 @@ def _refusal(
     for log in (schedule.companion.log, partition.log):
         if log.flaw_offset >= 0:
             return errors.KAFKA_STORAGE_ERROR, f"a log of {partition.name} is damaged"
-    if partition.log.has_undurable_cut:
+    if reason := partition.undone_write:
         # A crash could bring back a release that could not be written.
-        return (
-            errors.KAFKA_STORAGE_ERROR,
-            f"a write to {partition.name} has failed, and the disk has not confirmed yet that "
-            "nothing of it is left; send the change again",
-        )
+        return errors.KAFKA_STORAGE_ERROR, f"{reason}; send the change again"
     if partition.leadership.is_under_min_isr():
         return errors.NOT_ENOUGH_REPLICAS, f"too few replicas of {partition.name} are in sync"
     return errors.NONE, ""

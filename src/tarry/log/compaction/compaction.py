@@ -386,7 +386,7 @@ class Compaction:
             return GO_ON
         header = output.last_header
         if output.size == 0 and header is not None:
-            output.add_encoded(header, self.rule.placeholder(header), -1)
+            output.add_emptied(header, self.rule.placeholder(header))
         if not output.has_changed and len(output.sources) == 1 and not self._must_note(is_last):
             self._output = None
             output.discard()

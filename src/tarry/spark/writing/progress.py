@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from tarry.records.batch import SEQUENCE_MAX
+from tarry.records.batch import SEQUENCE_HALF, SEQUENCE_MAX
 from tarry.spark.writing.effects import LookedBack
 from tarry.spark.writing.plan import Plan, Share, SinkRefused
-
-# Sequences go round; what lies further back than half of them is older.
-_HALF = (SEQUENCE_MAX + 1) // 2
 
 
 def ordinal_in_log(
@@ -42,7 +39,7 @@ def ordinal_in_log(
     for batch in looked.seen.batches:
         first = (batch.base_sequence - share.first_sequence) & SEQUENCE_MAX
         end = ((batch.last_sequence - share.first_sequence) & SEQUENCE_MAX) + 1
-        if first >= _HALF and end <= count:
+        if first >= SEQUENCE_HALF and end <= count:
             # A compaction left only the end of a batch's sequences: they count from its last one.
             first = 0
         if first >= count or batch.producer_epoch != share.producer_epoch:
