@@ -344,11 +344,13 @@ class FollowerScene:
         )
         self.turn()
 
-    def answer_start(self, index: int, offset: int, code: int = errors.NONE) -> ListOffsetsRequest:
-        """Answer the question where the log of a partition begins."""
+    def answer_start(
+        self, index: int, offset: int, code: int = errors.NONE, epoch: int = 0
+    ) -> ListOffsetsRequest:
+        """Answer the question where the log of a partition begins, and in which leader epoch."""
         request = self._head(api_keys.LIST_OFFSETS)
         self.transport.requests.popleft()
-        one = ListOffsetsPartitionResponse(index, code, -1, offset, 0)
+        one = ListOffsetsPartitionResponse(index, code, -1, offset, epoch)
         self.transport.answer(
             request, ListOffsetsResponse(0, [ListOffsetsTopicResponse("orders", [one])])
         )

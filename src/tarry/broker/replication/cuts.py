@@ -186,6 +186,9 @@ class Cuts:
         log = partition.log
         if followed.restart_offset >= 0:
             is_done = try_restart(log, followed.restart_offset)
+            if is_done and log.log_end_offset == followed.restart_offset:
+                # The leader's first batch may lie behind a gap, and its epoch before it.
+                log.assign_epoch(followed.restart_epoch)
         else:
             # If the offset of an earlier row's cut is no longer known, the cut ends where it is
             # now.

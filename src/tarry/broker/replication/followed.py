@@ -48,10 +48,11 @@ class Followed:
         self.leader_log_start = -1
         # Offset at which the log ends once the tail with the last answer is written.
         self.appended_end = -1
-        # In the state CUTTING: the offset to cut to, or to restart at, and the records kept for the
-        # restart.
+        # In the state CUTTING: the offset to cut to, or to restart at with the leader epoch that
+        # begins there or before (-1: not known), and the records kept for the restart.
         self.cut_offset = -1
         self.restart_offset = -1
+        self.restart_epoch = -1
         self.kept: Window | None = None
         # Leader epoch of the unclean election after which the log was started again.
         self.begun_anew_epoch = -1

@@ -67,7 +67,7 @@ class ReplicaFollower(Part):
         elif data.error_code != errors.NONE:
             self._take_error(lane, followed, data.error_code)
         elif followed.must_begin_anew():
-            self._begin_after_unclean_election(followed, data.log_start_offset)
+            lane.ask_start(followed)
         elif data.diverging_epoch is not None:
             diverging = data.diverging_epoch
             self._diverge(followed, diverging.epoch, diverging.end_offset)
@@ -94,7 +94,7 @@ class ReplicaFollower(Part):
                 restart_offset = begins_before(followed, window)
                 if restart_offset >= 0:
                     partition.follow_high_watermark(min(partition.high_watermark, restart_offset))
-                    followed.restart_offset = restart_offset
+                    followed.restart_offset, followed.restart_epoch = restart_offset, -1
                     followed.kept = window
                     self.placement.cut(followed)
                     return
@@ -167,7 +167,7 @@ class ReplicaFollower(Part):
 
     def _take_start(self, start: AnsweredStart) -> None:
         """Restart a log at the start of the leader's log, if that is behind the end of this one."""
-        followed, code, start_offset = start
+        followed, code, start_offset, _ = start
         log = followed.partition.log
         if code != errors.NONE:
             reason = f"where its log begins the leader answers with {errors.error_name(code)}"
@@ -179,7 +179,9 @@ class ReplicaFollower(Part):
                 log.flaw_offset,
                 start_offset,
             )
-            self._begin_anew(followed, start_offset)
+            self._begin_anew(start)
+        elif followed.must_begin_anew():
+            self._begin_after_unclean_election(start)
         elif start_offset <= log.log_end_offset and not self._may_begin_at(followed, start_offset):
             self.placement.pause(
                 followed,
@@ -192,23 +194,25 @@ class ReplicaFollower(Part):
                 log.log_end_offset,
                 start_offset,
             )
-            self._begin_anew(followed, start_offset)
+            self._begin_anew(start)
 
-    def _begin_anew(self, followed: Followed, start_offset: int) -> None:
+    def _begin_anew(self, start: AnsweredStart) -> None:
+        followed = start.followed
         partition = followed.partition
-        partition.follow_high_watermark(min(partition.high_watermark, start_offset))
-        followed.restart_offset = start_offset
+        partition.follow_high_watermark(min(partition.high_watermark, start.offset))
+        followed.restart_offset, followed.restart_epoch = start.offset, start.leader_epoch
         self.placement.cut(followed)
 
-    def _begin_after_unclean_election(self, followed: Followed, start_offset: int) -> None:
+    def _begin_after_unclean_election(self, start: AnsweredStart) -> None:
+        followed = start.followed
         logger.warning(
             "%s was compacted by what an unclean election may have lost: it is copied anew from "
             "offset %d on",
             followed.partition.name,
-            start_offset,
+            start.offset,
         )
         followed.begun_anew_epoch = followed.partition.leadership.row.unclean_epoch
-        self._begin_anew(followed, start_offset)
+        self._begin_anew(start)
 
     def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:
         """Return whether a log without a record may restart before its end.

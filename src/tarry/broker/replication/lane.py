@@ -62,11 +62,14 @@ class AnsweredPart(NamedTuple):
 
 
 class AnsweredStart(NamedTuple):
-    """Answer to the question where the leader's log of a partition begins."""
+    """Answer to the question where the leader's log of a partition begins, and in which leader
+    epoch; -1 if the leader does not know that epoch.
+    """
 
     followed: Followed
     error_code: int
     offset: int
+    leader_epoch: int
 
 
 class Lane:
@@ -256,9 +259,11 @@ class Lane:
             topic = followed.partition.leadership.topic
             one = found.get((topic, wire_index(followed.key)))
             if one is None:
-                self._starts.append(AnsweredStart(followed, errors.UNKNOWN_SERVER_ERROR, -1))
+                self._starts.append(AnsweredStart(followed, errors.UNKNOWN_SERVER_ERROR, -1, -1))
             else:
-                self._starts.append(AnsweredStart(followed, one.error_code, one.offset))
+                self._starts.append(
+                    AnsweredStart(followed, one.error_code, one.offset, one.leader_epoch)
+                )
         self.stir()
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

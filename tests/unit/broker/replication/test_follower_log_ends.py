@@ -90,6 +90,23 @@ def test_a_log_that_ends_before_the_leaders_begins_is_begun_anew() -> None:
     assert stored(partition) == b""
 
 
+def test_a_log_begun_anew_in_front_of_a_gap_knows_the_epoch_of_its_start() -> None:
+    """Compaction has taken what the leader's log began with; epoch 1 began before the gap."""
+    scene = FollowerScene()
+    partition = scene.host(0)
+    scene.asked()
+    scene.answer(part(0, code=errors.OFFSET_OUT_OF_RANGE))
+    scene.answer_start(0, 100, epoch=1)
+    scene.run()
+
+    scene.answer(part(0, a_copy(120, epoch=1), high_watermark=121, log_start=100))
+    scene.flush()
+
+    assert partition.log.log_end_offset == 121
+    # A replica with records of epoch 0 behind offset 100 has to cut them.
+    assert partition.log.end_offset_for_epoch(0) == (0, 100)
+
+
 def test_one_question_asks_where_a_bounded_number_of_logs_begin(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -361,9 +361,11 @@ def test_after_an_unclean_election_a_compacted_schedule_is_copied_anew(
     scene.answer()
     scene.asked()
     scene.answer(part(RECORDS, high_watermark=1), part(SCHEDULE, high_watermark=end))
+    begins_anew = is_unclean and has_dropped
+    if begins_anew:
+        scene.answer_start(SCHEDULE, 0, epoch=1)
     scene.run()
 
-    begins_anew = is_unclean and has_dropped
     assert partition.log.log_end_offset == 1
     assert schedule.log.log_end_offset == (0 if begins_anew else end)
     assert (stored(schedule) == b"") == begins_anew
