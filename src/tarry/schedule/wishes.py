@@ -126,9 +126,10 @@ class RecordsWalk:
     The walk ends early if it `has_too_many` wishes: each one becomes a place.
     """
 
-    def __init__(self, data: bytes, count: int) -> None:
+    def __init__(self, data: bytes, count: int, config: LogConfig) -> None:
         self.wishes: list[Wish] = []
         self.has_too_many = False
+        self.is_named_by_key = config.is_named_by_key
         # Records that are left for the current call of `step`.
         self.steps_left = 0
         self._data = data
@@ -136,6 +137,10 @@ class RecordsWalk:
         self._index = 0
         self._position = 0
         self._fields = RecordFields()
+        # Headers of the record before, as bytes, and the wish that a record with the same ones has
+        # too; None if such a record has a wish of its own.
+        self._last_headers = b""
+        self._same_wish: Wish | None = None
 
     def step(self, count_max: int) -> bool:
         """Read `count_max` records at most; return True when the walk is over.
@@ -156,8 +161,13 @@ class RecordsWalk:
         return self._index == self._count
 
     def _take(self, index: int) -> None:
+        header_bytes = self._data[self._fields.headers : self._position]
+        if self._same_wish is not None and header_bytes == self._last_headers:
+            self._same_wish.count += 1
+            return
         headers = RecordHeaders(self._data, self._position, self._fields)
         self.steps_left -= headers.count // _HEADERS_PER_STEP
+        self._same_wish = None
         wish = self.wish_of(headers, index)
         if wish is None:
             return
@@ -167,6 +177,9 @@ class RecordsWalk:
             last.time_ms = max(last.time_ms, wish.time_ms)
         else:
             self.wishes.append(wish)
+            last = wish
+        if wish.takes(wish) and not self.is_named_by_key:
+            self._last_headers, self._same_wish = header_bytes, last
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
         """Return the wish of a record; None if it has an error, which is then noted."""
@@ -200,16 +213,15 @@ class WishWalk(RecordsWalk):
         now_wall_ms: int,
         times: RecurringTimes,
     ) -> None:
-        super().__init__(data, count)
+        super().__init__(data, count, config)
         self.errors: list[tuple[int, str]] = []
-        self._is_named_by_key = config.is_named_by_key
         self._delay_min_ms = config.delay_min_ms
         self._now_wall_ms = now_wall_ms
         self._times = times
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
         try:
-            wish = _wish_from(headers, index, self.key() if self._is_named_by_key else b"")
+            wish = _wish_from(headers, index, self.key() if self.is_named_by_key else b"")
             self._take_recurrence(headers.values, wish)
         except (BadTime, BadWish, BadRecurrence) as error:
             if len(self.errors) < RECORD_ERRORS_MAX:
@@ -263,10 +275,9 @@ class IdWalk(RecordsWalk):
         *,
         is_delayed: bool,
     ) -> None:
-        super().__init__(data, count)
+        super().__init__(data, count, config)
         self.errors: list[tuple[int, str]] = []
         self.has_unclear = False
-        self.is_named_by_key = config.is_named_by_key
         self.is_delayed = is_delayed
         self._has_delay = config.has_delay
         self._waiting = waiting

@@ -8,7 +8,7 @@ from tests.support.broker.broker_user import a_batch
 from tarry.base.limits import SCHEDULE_HEADERS_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.records.batch import HEADER_SIZE
-from tarry.records.builder import Headers
+from tarry.records.builder import BatchBuilder, Headers
 from tarry.schedule.recurring.times import RecurringTimes
 from tarry.schedule.wishes import WishWalk
 from tarry.simulation.by_hand import START_WALL_MS
@@ -51,6 +51,32 @@ def test_records_that_are_not_delayed_are_one_wish() -> None:
     assert walk.wishes[0].time_ms == START_WALL_MS
 
 
+def test_records_with_the_same_headers_have_one_wish_only_if_none_is_named_or_invalid() -> None:
+    after: Headers = [("x-deliver-after", b"5000")]
+    named: Headers = [*after, ("x-sched-id", b"a")]
+    bad: Headers = [("x-deliver-after", b"soon")]
+
+    walk = walk_over(after, after, named, named, after, after, bad, bad, after)
+
+    assert walk.step(9)
+    found = [(wish.first, wish.count, wish.schedule_id) for wish in walk.wishes]
+    assert found == [(0, 2, b""), (2, 1, b"a"), (3, 1, b"a"), (4, 3, b"")]
+    assert [index for index, _ in walk.errors] == [6, 7]
+
+
+def test_records_with_the_same_headers_and_keys_that_name_them_have_wishes_of_their_own() -> None:
+    values = {"delay.enable": True, "delay.source": "header", "delay.replace": "key"}
+    builder = BatchBuilder()
+    for key in (b"a", b"b"):
+        builder.append(START_WALL_MS, key, b"", [("x-deliver-after", b"5000")])
+
+    content = builder.build()[HEADER_SIZE:]
+    walk = WishWalk(content, 2, LogConfig(values), START_WALL_MS, RecurringTimes())
+
+    assert walk.step(2)
+    assert [wish.schedule_id for wish in walk.wishes] == [b"a", b"b"]
+
+
 def test_a_record_of_many_headers_is_refused_and_they_are_not_gone_through() -> None:
     most: Headers = [("", b"")] * (SCHEDULE_HEADERS_MAX - 1) + [("x-deliver-after", b"5000")]
 
@@ -63,7 +89,7 @@ def test_a_record_of_many_headers_is_refused_and_they_are_not_gone_through() -> 
 
 
 def test_a_step_goes_through_fewer_records_of_many_headers() -> None:
-    walk = walk_over(*[[("", b"")] * 800] * 20)
+    walk = walk_over(*[[("", b"%d" % number)] * 800 for number in range(20)])
 
     steps = 1
     while not walk.step(200):
