@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from tarry.protocol.messages.change_scheduled_records import (
 )
 from tarry.protocol.messages.list_scheduled_records import (
     ListScheduledRecordsResponse,
+    ScheduledBucket,
     ScheduledEntry,
     ScheduledPartition,
 )
@@ -54,6 +56,7 @@ class ScheduleCluster(GroupCluster):
             after = (asked.after_due_ms, asked.after_s_offset)
             places = list(enumerate(self.due[asked.partition_index]))
             behind = sorted((due, at) for at, due in places if (due, at) > after)
+            edges = seen.request.bucket_edges_ms
             limit = seen.request.limit
             told.append(
                 ScheduledPartition(
@@ -61,6 +64,10 @@ class ScheduleCluster(GroupCluster):
                     entry_count=len(places),
                     scheduled=[ScheduledEntry(due, at, 1, 10) for due, at in behind[:limit]],
                     has_more=len(behind) > limit,
+                    buckets=[
+                        ScheduledBucket(sum(start <= due < end for due, _ in behind), 0)
+                        for start, end in pairwise(edges)
+                    ],
                 )
             )
             for each in told[-1].scheduled:
@@ -135,6 +142,24 @@ def test_each_leader_is_asked_about_its_own_partitions(
     ]
     assert sorted(asked) == [(1, [0]), (2, [1])]
     assert [seen.broker_id for seen in cluster.requests(CHANGE)] == [2]
+
+
+def test_one_request_asks_for_no_more_buckets_than_one_answer_has_room_for(
+    cluster: ScheduleCluster, admin: Admin
+) -> None:
+    cluster.topic("wide", partitions=600)
+    cluster.settings[TOPIC, "wide"] = {"delay.enable": "true"}
+    cluster.due = [[1], *[[]] * 599]
+
+    totals = admin.schedule_totals("wide", edges=range(1_001))
+
+    asked = [
+        [each.partition_index for each in seen.request.partitions]
+        for seen in cluster.requests(LIST)
+    ]
+    assert len(asked) == 2
+    assert [index for indexes in asked for index in indexes] == list(range(600))
+    assert totals.buckets[1].record_count == 1
 
 
 def test_a_topic_that_is_not_there_is_unknown(admin: Admin) -> None:

@@ -40,6 +40,8 @@ NO_END_MS: Final = 2**63 - 1
 
 # Least number of entries per partition in a page: fewer would need too many requests.
 _ENTRIES_MIN: Final = 10
+# Buckets of all partitions in one answer: they take half of the bytes that a broker gives it.
+_BUCKETS_PER_REQUEST: Final = 500_000
 
 # Limit of the decompressed size of a batch.
 _UNFOLDED_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -136,9 +138,12 @@ def list_schedule(
     limit = question.limit
     if len(indexes) > 1 and limit:
         limit = min(limit, max(2 * limit // len(indexes), _ENTRIES_MIN))
-    # Records may be large, so that each partition gets a whole answer to itself.
-    has_large_answers = question.with_records and question.schedule_id is None
-    shares = [[index] for index in indexes] if has_large_answers else [indexes]
+    # Partitions in one request.
+    together = max(_BUCKETS_PER_REQUEST // max(len(question.edges_ms), 1), 1)
+    if question.with_records and question.schedule_id is None:
+        # Records may be large, so that each partition gets a whole answer to itself.
+        together = 1
+    shares = [indexes[first : first + together] for first in range(0, len(indexes), together)]
     told: list[ScheduledPartition] = []
     counted: dict[int, CountedScheduled] = {}
     for share in shares:
