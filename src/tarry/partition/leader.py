@@ -250,6 +250,7 @@ def too_few_replicas(partition: ReplicatedLog) -> AppendResult:
 def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
     """Set the error of `check` if a record is not allowed in this topic."""
     earliest, latest = ANY_TIME, INT64_MAX
+    latest_setting = "message.timestamp.after.max.ms"
     if not config.is_log_append_time:
         # The setting's largest value means any time; the sum with the clock must not exceed
         # INT64_MAX.
@@ -258,12 +259,14 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
         latest = min(wall_ms + after_ms, INT64_MAX)
         if config.has_delay_by_timestamp:
             latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
+            latest_setting = "delay.max.ms"
     check_record_limits(
         check,
         earliest,
         latest,
         is_key_required=config.has_compaction,
         record_bytes_max=config.max_decompressed_message_bytes,
+        latest_setting=latest_setting,
     )
 
 

@@ -30,8 +30,12 @@ def check_record_limits(
     is_key_required: bool = False,
     size_max: i64 = OPENED_BATCH_BYTES_MAX,
     record_bytes_max: i64 = ANY_SIZE,
+    *,
+    latest_setting: str = "message.timestamp.after.max.ms",
 ) -> None:
     """Set the error of `check` if a record is not allowed in the topic.
+
+    `latest_setting` is the topic's setting by which `timestamp_max` was found.
 
     A lower limit below zero means no limit.  For topics with LogAppendTime the caller passes the
     limits of the type, because the client's times are not kept.
@@ -66,7 +70,9 @@ def check_record_limits(
     ):
         if header.codec == 0:
             record_bytes_max = ANY_SIZE
-        search = _RecordErrors(timestamp_min, timestamp_max, is_key_required, record_bytes_max)
+        search = _RecordErrors(
+            timestamp_min, timestamp_max, is_key_required, record_bytes_max, latest_setting
+        )
         search.go_through(_content(check.window, header, size_max), header)
         search.report(check)
 
@@ -93,8 +99,10 @@ class _RecordErrors:
         timestamp_max: int,
         is_key_required: bool,
         record_bytes_max: i64,
+        latest_setting: str,
     ) -> None:
         self.record_bytes_max = record_bytes_max
+        self.latest_setting = latest_setting
         self.timestamp_min = timestamp_min
         self.timestamp_max = timestamp_max
         self.is_key_required = is_key_required
@@ -123,15 +131,22 @@ class _RecordErrors:
                 )
             elif self.is_key_required and not has_key:
                 self.errors.append((index, "a compacted topic takes only records with a key"))
-            elif timestamp != NO_TIMESTAMP and not (
-                self.timestamp_min <= timestamp <= self.timestamp_max
-            ):
+            elif timestamp > self.timestamp_max:
                 self.error_code = INVALID_TIMESTAMP
                 self.errors.append(
                     (
                         index,
-                        f"the timestamp {timestamp} is not within "
-                        f"{self.timestamp_min} to {self.timestamp_max}",
+                        f"the timestamp {timestamp} is later than {self.timestamp_max}: "
+                        f"{self.latest_setting} allows no later one now",
+                    )
+                )
+            elif timestamp < self.timestamp_min and timestamp != NO_TIMESTAMP:
+                self.error_code = INVALID_TIMESTAMP
+                self.errors.append(
+                    (
+                        index,
+                        f"the timestamp {timestamp} is earlier than {self.timestamp_min}: "
+                        "message.timestamp.before.max.ms allows no earlier one now",
                     )
                 )
             cursor.position = record_end

@@ -48,7 +48,10 @@ def test_records_outside_the_time_limits_are_named(codec):
 
     assert check.error_code == errors.INVALID_TIMESTAMP
     assert [index for index, _ in check.record_errors] == [1, 2]
-    assert "999" in check.record_errors[0][1]
+    early, late = [sentence for _, sentence in check.record_errors]
+    assert "999" in early
+    assert "message.timestamp.before.max.ms" in early
+    assert "message.timestamp.after.max.ms" in late
     assert check.message.startswith("record 1: ")
 
 

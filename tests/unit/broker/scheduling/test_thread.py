@@ -333,11 +333,12 @@ def test_a_batch_that_would_pass_for_a_release_is_refused(after_ms: int):
 def test_a_record_that_is_due_too_late_is_refused():
     user = Scheduler(delay_max_ms="5000")
 
-    codes = [
-        user.produce(a_batch(b"a", times=(START_WALL_MS + ms,))).error_code for ms in (5_000, 5_001)
+    latest, later = [
+        user.produce(a_batch(b"a", times=(START_WALL_MS + ms,))) for ms in (5_000, 5_001)
     ]
 
-    assert codes == [errors.NONE, errors.INVALID_TIMESTAMP]
+    assert [latest.error_code, later.error_code] == [errors.NONE, errors.INVALID_TIMESTAMP]
+    assert "delay.max.ms" in str(later.error_message)
 
 
 def test_records_wait_as_long_as_the_topic_says():
