@@ -10,6 +10,7 @@ the rounds, the least and the most.  Nothing is asserted: the goals stand beside
     burst     500,000 records due in one second, and other produces meanwhile
     batches   much that waits: memory, idle CPU, a start after kill -9
     ids       the same with an id for each record, and cancels
+    overdue   a start with much that is overdue, and other produces meanwhile
     takeover  CPU of a follower that becomes the leader of much that waits, until the first release
     ordinary  produce to a topic that delays nothing, beside the checkout of --beside
 """
@@ -31,6 +32,7 @@ import peers
 from schedule_cost import measure_costs, measure_ordinary
 from schedule_late import measure_burst, measure_lateness
 from schedule_load import environment
+from schedule_overdue import measure_overdue
 from schedule_pending import BATCHES, IDS, measure_pending
 from schedule_rows import HEAD, Options, Row
 from schedule_takeover import measure_takeover
@@ -56,6 +58,7 @@ SCENES: Final[dict[str, Callable[[Options], list[Row]]]] = {
     "burst": measure_burst,
     "batches": partial(measure_pending, kind=BATCHES),
     "ids": partial(measure_pending, kind=IDS),
+    "overdue": measure_overdue,
     "takeover": measure_takeover,
     "ordinary": measure_ordinary,
 }
