@@ -3,7 +3,8 @@
 The same for single records that wait by their timestamps and for records with ids, a hundred in a
 batch.  Due times are spread over a day, in no order.  What a broker is filled with is left to the
 page cache, as in the other scenes.  One that is killed flushes what it acknowledges, as it does by
-default: a start trusts what was flushed, and goes through the rest once more.
+default: a start trusts what was flushed, and goes through the rest once more.  Brokers are killed
+when their snapshots are written; a start without them is measured beside.
 """
 
 from __future__ import annotations
@@ -12,12 +13,14 @@ import random
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from peers import tell_progress
 from schedule_cost import BY_HEADER, BY_TIME, PLAIN
 from schedule_load import (
     PARTITIONS,
+    PATIENCE_S,
     Connection,
     Server,
     TimedFrames,
@@ -29,6 +32,8 @@ from schedule_load import (
     wish_batch,
 )
 from schedule_rows import Options, Row, columns
+
+from tarry.broker.scheduling.snapshots.snapshot_load import SNAPSHOT_FILE
 
 TOPIC: Final = "pending"
 OTHER: Final = "other"
@@ -106,8 +111,22 @@ def idle_cpu_ms(server: Server, options: Options) -> float:
     return (server.cpu_s() - before_s) / seconds * IDLE_S * 1000
 
 
-def restart(server: Server, kind: Kind) -> Restart:
-    """Park a record in each partition, kill the broker, and wait for the records."""
+def snapshots_in(directory: Path) -> list[Path]:
+    """Return the snapshots of the topic's partitions."""
+    return list(directory.glob(f"**/{TOPIC}-*/{SNAPSHOT_FILE}"))
+
+
+def wait_for_snapshots(directory: Path) -> None:
+    """Wait until each partition has a snapshot."""
+    end_s = time.monotonic() + PATIENCE_S
+    while len(snapshots_in(directory)) < PARTITIONS:
+        if time.monotonic() > end_s:
+            raise SystemExit(f"the partitions had no snapshots in {PATIENCE_S:.0f} s")
+        time.sleep(0.1)
+
+
+def restart(server: Server, kind: Kind, removed: list[Path]) -> Restart:
+    """Park a record in each partition, kill the broker, remove files, and wait for the records."""
     with Connection(server.address) as connection:
         offsets = connection.end_offsets(TOPIC)
         due_ms = int(time.time() * 1000) + SOON_MS
@@ -119,6 +138,8 @@ def restart(server: Server, kind: Kind) -> Restart:
             frames = [timed.at(each, due_ms) for each in range(PARTITIONS)]
         connection.produce(TOPIC, frames, IN_FLIGHT)
     server.end(signal.SIGKILL)
+    for path in removed:
+        path.unlink()
     time.sleep(max(due_ms / 1000 - time.time(), 0))
     begun_ms = time.time() * 1000
     server.begin()
@@ -153,6 +174,7 @@ def measure_pending(options: Options, kind: Kind) -> list[Row]:
     idle: list[tuple[float, ...]] = []
     cancelled: list[tuple[float, ...]] = []
     restarts: list[tuple[float, ...]] = []
+    without: list[tuple[float, ...]] = []
     directory = options.directory / f"pending-{kind.has_ids}"
     with Server(directory, profiles=options.profiles) as server:
         make_topic(server.address, TOPIC, kind.configs)
@@ -177,9 +199,12 @@ def measure_pending(options: Options, kind: Kind) -> list[Row]:
         server.policy = "commit"
         server.begin()
         for _ in range(options.rounds):
-            restarts.append(restart(server, kind))
+            wait_for_snapshots(directory)
+            restarts.append(restart(server, kind, []))
+            without.append(restart(server, kind, snapshots_in(directory)))
             tell_progress()
     ready, first, everywhere, resident = columns(restarts)
+    _, slow_first, _, _ = columns(without)
     started = [(size - before_bytes) / count for size in resident]
     is_goal = count == PENDING_OF_GOALS
     rows = [
@@ -191,6 +216,7 @@ def measure_pending(options: Options, kind: Kind) -> list[Row]:
         Row(f"{name}: kill -9, start to ready line", "s", ready),
         Row(f"{name}: start to first release", "s", first, "< 2 s" if is_goal else ""),
         Row(f"{name}: start to a release in all partitions", "s", everywhere),
+        Row(f"{name}: start to first release, without snapshots", "s", slow_first),
     ]
     if kind.has_ids:
         p50, p99, plain_p50, plain_p99 = columns(cancelled)

@@ -31,8 +31,14 @@ from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 class ScheduleUser(User):
     """One connection to a broker with the topic `orders`, whose headers say when it is due."""
 
-    def __init__(self, *, start: StartBroker = start_broker, **topic: str) -> None:
-        super().__init__(BrokerByHand(start=start))
+    def __init__(
+        self,
+        settings: dict[str, str] | None = None,
+        *,
+        start: StartBroker = start_broker,
+        **topic: str,
+    ) -> None:
+        super().__init__(BrokerByHand(settings, start=start))
         self.create(ORDERS, **{"delay_enable": "true", "delay_source": "header", **topic})
 
     # --- Records.

@@ -310,6 +310,8 @@ class Scheduling(Part):
             )
         del self._loading[schedule]
         self._enqueue(schedule)
+        # If this load has read much, the next one begins with a snapshot.
+        self.snapshots.put(schedule.snapshots)
         if schedule.needs_checkpoint():
             # An earlier life ended before it could write a checkpoint of its last releases.
             self._plan_note(schedule)

@@ -470,7 +470,7 @@ def test_no_replaced_snapshot_is_kept_because_a_compaction_checkpoint_is_damaged
     user.hand.start()
     user.begin_anew()
 
-    assert [path for path in disk.paths(COMPANION) if "snapshot" in path] == []
+    assert [path for path in disk.paths(COMPANION) if "cleaned" in path] == []
     assert [each[0] for each in user.waiting()] == [60_000]
 
 
@@ -611,12 +611,12 @@ def test_a_snapshot_waits_for_what_it_speaks_of_to_be_durable(log_name: str) -> 
     user.pass_time(100)
     log = user.companion.log if log_name == "companion" else user.leadership.records.log
     written(user)
-    flushed = log.flushed_offset
     log.flushed_offset = 0
 
-    user.look()
+    # The snapshot is durable now, and the flush of both logs has begun.
+    user.hand.turn(*user.hand.disk.complete_flushes())
+    user.hand.turn(after_ms=1)
     is_early = user.has_snapshot
-    log.flushed_offset = flushed
     user.look()
 
     assert not is_early

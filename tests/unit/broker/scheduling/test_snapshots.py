@@ -23,8 +23,8 @@ S = "orders-0.schedule/00000000000000000000.log"
 class Keeper(ScheduleUser):
     """A user of a broker that keeps snapshots."""
 
-    def __init__(self) -> None:
-        super().__init__(start=start_eager)
+    def __init__(self, settings: dict[str, str] | None = None) -> None:
+        super().__init__(settings, start=start_eager)
 
     def schedule(self) -> PartitionSchedule:
         leadership = self.hand.broker.topics[ORDERS].partitions[0].leadership
@@ -76,6 +76,24 @@ def test_a_start_begins_with_what_the_snapshot_says():
     assert [each[1] for each in user.waiting()] == [b"a", b"b", None]
     user.pass_time(300)
     assert user.values() == [b"a", b"b", b"c"]
+
+
+def test_a_start_that_has_read_much_leaves_a_snapshot_to_the_next_one():
+    user = a_keeper()
+    user.hand.disk.remove(SNAPSHOT)
+
+    user.end("stop")
+
+    assert user.hand.disk.exists(SNAPSHOT)
+
+
+def test_a_snapshot_asks_for_the_flush_that_nothing_else_asks_for():
+    user = Keeper({"flush.policy": "os"})
+
+    user.park(b"a", 100)
+    user.hand.settle()
+
+    assert user.hand.disk.exists(SNAPSHOT)
 
 
 @pytest.mark.parametrize("ends", ["stop", "crash"])

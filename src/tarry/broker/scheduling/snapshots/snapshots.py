@@ -340,6 +340,9 @@ class ScheduleSnapshots:
             self._flush_id = _NO_FLUSH
             self._file = None
             file.close()
+            # With `flush.policy=os` nothing else flushes the logs soon.
+            for log in (self._companion, self._partition):
+                self._flushes.ask_for(log)
 
     def _is_durable(self) -> bool:
         header = self._header
