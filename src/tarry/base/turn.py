@@ -24,6 +24,9 @@ class Turn:
         self.now_wall_ms = now_wall_ms
         # open: the broker begins the turn
         self.stalled_ms = 0
+        # Number of requests handled in this turn.  Fetches do not count: they may wait.
+        # open: the dispatch counts, and the broker begins the turn
+        self.requests: i64 = 0
         # Number of compressed batches that were decompressed whole in this turn.
         # open: work that is bounded a turn counts itself
         self.opened_batches: i64 = 0

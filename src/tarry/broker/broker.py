@@ -303,6 +303,7 @@ class Broker:
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
+        turn.requests = 0
         self.timer.set_time(turn.now_ms)
         self.neighbours.attend()
         if late_ms > STALL_MS:

@@ -100,6 +100,8 @@ class Dispatch(FrameHandler):
             _report_rest(context, reader.remaining())
         context.client_id = header.client_id
         context.elements = reader.elements_read()
+        if api_key != api_keys.FETCH:
+            answers.turn.requests += 1
         answers.turn.elements_decoded += context.elements
         if end - position < LARGE_REQUEST_BYTES:
             answers.turn.small_elements_decoded += context.elements

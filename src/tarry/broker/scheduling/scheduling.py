@@ -38,8 +38,12 @@ from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
-# Batches that one turn releases, at most: about two milliseconds of work.
+# Batches that one turn releases, at most: about a millisecond of work.
 RELEASED_PER_TURN_MAX: Final = 100
+# While requests come, a turn releases so many and one for each request: other clients wait for a
+# turn and a half.  Requests come as long as the last one is so recent.
+_RELEASED_BESIDE_REQUESTS: Final = 8
+_REQUESTS_COME_MS: Final = 20
 # Schedules that one turn brings on in loading: each step takes a millisecond or two at most.
 _LOADED_PER_TURN_MAX: Final = 4
 # Bytes that one turn releases, at most.
@@ -107,6 +111,7 @@ class Scheduling(Part):
         # same time take turns.  An entry is stale unless its time is the schedule's `queued_ms`.
         self._queue: list[tuple[int, int, PartitionSchedule]] = []
         self._number = 0
+        self._requests_until_ms: i64 = 0
         # Schedules that wait for the next retry: the disk has refused them, or they may not act.
         self._held: dict[PartitionSchedule, None] = {}
         self._retry = Alarm(timer, turn, self._try_again)
@@ -346,7 +351,7 @@ class Scheduling(Part):
         """Release due bodies in the order of due times, as many as the turn has room for."""
         queue = self._queue
         now_wall_ms = self._turn.now_wall_ms
-        left: i64 = RELEASED_PER_TURN_MAX
+        left: i64 = self._releases_in_turn()
         left_bytes: i64 = RELEASED_BYTES_PER_TURN_MAX
         while queue and queue[0][0] <= now_wall_ms and left > 0 and left_bytes > 0:
             due_ms, _, schedule = heappop(queue)
@@ -358,6 +363,16 @@ class Scheduling(Part):
             if size >= 0:
                 left_bytes -= size
                 self._enqueue(schedule)
+
+    def _releases_in_turn(self) -> i64:
+        """Return how many batches this turn may release."""
+        turn = self._turn
+        now_ms: i64 = turn.now_ms
+        if turn.requests > 0:
+            self._requests_until_ms = now_ms + _REQUESTS_COME_MS
+        elif now_ms >= self._requests_until_ms:
+            return RELEASED_PER_TURN_MAX
+        return min(_RELEASED_BESIDE_REQUESTS + turn.requests, RELEASED_PER_TURN_MAX)
 
     def _release_one(self, schedule: PartitionSchedule) -> int:
         """Release the first due body of a schedule; return its size, -1 if it has to wait."""

@@ -12,8 +12,10 @@ from tests.support.broker.waiting_reader import SHOWN, seen_in
 
 from tarry.base import errors
 from tarry.base.limits import LONG_ANSWER_UNITS_PER_TURN
+from tarry.broker.apis.list_offsets import LATEST
 from tarry.broker.delayed.schedule_changes import SETTLED_PER_TURN_MAX
 from tarry.broker.scheduling.loading import TAKEN_BODIES
+from tarry.broker.scheduling.scheduling import RELEASED_PER_TURN_MAX
 from tarry.broker.scheduling.waiting_read import WALKED_PER_TURN_MAX
 from tarry.log.compaction.effort import Effort
 from tarry.partition.recompression import Recompression
@@ -162,6 +164,30 @@ def test_batches_of_many_due_times_are_parked_a_share_in_a_turn(acks: int):
     codes = [row.error_code for answer in user.answers() for row in produced(answer)]
     assert codes == [errors.NONE] * (7 if acks else 1)
     assert logs[0].log_end_offset > logs[1].log_end_offset == 2 + count
+
+
+def test_releases_leave_most_of_a_turn_to_the_requests_that_come():
+    """A request waits for the turn under way, and for its own."""
+    user = ScheduleUser()
+    for _ in range(6 * RELEASED_PER_TURN_MAX):
+        user.park(b"a", 100)
+    log = user.hand.broker.topics[ORDERS].partitions[0].log
+    ends = []
+
+    user.hand.turn(after_ms=20)
+    user.hand.turn(after_ms=80)
+    for _ in range(4):
+        user.send_list_offsets(LATEST)
+        ends.append(log.log_end_offset)
+    user.hand.turn(after_ms=20)
+    ends.append(log.log_end_offset)
+    user.hand.turn()
+    ends.append(log.log_end_offset)
+
+    released = [after - before for before, after in pairwise(ends)]
+    assert max(released[:3]) <= RELEASED_PER_TURN_MAX // 10
+    assert min(released[:3]) > 0
+    assert released[-1] == RELEASED_PER_TURN_MAX
 
 
 def test_so_many_changes_are_settled_in_one_turn():
