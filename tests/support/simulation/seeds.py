@@ -13,7 +13,7 @@ SEEDS: Final = {
     "replicas": 80,
     "cluster": 300,
     "cluster-groups": 60,
-    "cluster-schedule": 180,
+    "cluster-schedule": 300,
     "cluster-disks": 10,
     "cluster-hour": 2,
     "cluster-short-fetches": 10,
