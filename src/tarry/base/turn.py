@@ -27,6 +27,9 @@ class Turn:
         # Number of requests handled in this turn.  Fetches do not count: they may wait.
         # open: the dispatch counts, and the broker begins the turn
         self.requests: i64 = 0
+        # Number of batches and places that were parked in this turn.
+        # open: a schedule counts what it parks, and the broker begins the turn
+        self.parked: i64 = 0
         # Number of compressed batches that were decompressed whole in this turn.
         # open: work that is bounded a turn counts itself
         self.opened_batches: i64 = 0

@@ -304,6 +304,7 @@ class Broker:
         turn.now_ms = now_ms - turn.stalled_ms
         turn.now_wall_ms = now_wall_ms
         turn.requests = 0
+        turn.parked = 0
         self.timer.set_time(turn.now_ms)
         self.neighbours.attend()
         if late_ms > STALL_MS:

@@ -157,8 +157,16 @@ class RecordsWalk:
             self.steps_left -= 1
             if len(self.wishes) > SCHEDULE_PLACES_MAX:
                 self.has_too_many = True
+                self._end()
                 return True
-        return self._index == self._count
+        if self._index < self._count:
+            return False
+        self._end()
+        return True
+
+    def _end(self) -> None:
+        """Drop the records: the walk may be kept for long."""
+        self._data = self._last_headers = b""
 
     def _take(self, index: int) -> None:
         header_bytes = self._data[self._fields.headers : self._position]

@@ -74,9 +74,11 @@ class Cuts:
         """Take no more steps for now; drop a cut that has not begun."""
         self._under_way.pop(followed, None)
         log = followed.partition.log
-        if log.cut.is_under_way and not log.cut.must_end and not log.has_tail:
+        if not log.cut.must_end:
             followed.cut_offset = -1
             followed.restart_offset = -1
+            followed.restart_epoch = -1
+        if log.cut.is_under_way and not log.cut.must_end and not log.has_tail:
             try_truncate(log, log.log_end_offset)
 
     def finish(self, followed: Followed) -> None:
@@ -186,6 +188,8 @@ class Cuts:
         log = partition.log
         if followed.restart_offset >= 0:
             is_done = try_restart(log, followed.restart_offset)
+            if is_done:
+                followed.begun_anew_epoch = partition.leadership.row.unclean_epoch
             if is_done and log.log_end_offset == followed.restart_offset:
                 # The leader's first batch may lie behind a gap, and its epoch before it.
                 log.assign_epoch(followed.restart_epoch)

@@ -53,6 +53,8 @@ class Followed:
         self.cut_offset = -1
         self.restart_offset = -1
         self.restart_epoch = -1
+        # End of the log at which the leader was asked for its log start because of a gap there.
+        self.asked_start_at = -1
         self.kept: Window | None = None
         # Leader epoch of the unclean election after which the log was started again.
         self.begun_anew_epoch = -1
@@ -70,6 +72,14 @@ class Followed:
             return False
         return partition.leader_contribution() >= log.log_end_offset
 
+    def must_ask_start(self) -> bool:
+        """Return whether the leader epoch of the leader's log start is not known here, and was not
+        asked for yet."""
+        log = self.partition.log
+        is_empty = log.log_start_offset == log.log_end_offset
+        is_known = is_empty and len(log.leader_epochs.epochs) > 0
+        return not is_known and self.asked_start_at != log.log_end_offset
+
     def must_begin_anew(self) -> bool:
         """Return whether a companion log has to be copied again after an unclean election.
 
@@ -78,12 +88,18 @@ class Followed:
         """
         partition = self.partition
         log = partition.log
-        unclean_epoch = partition.leadership.row.unclean_epoch
-        if partition.which == RECORDS or log.leader_epochs.latest_epoch >= unclean_epoch:
+        if partition.which == RECORDS or not self.precedes_unclean_election:
             return False
         compaction = log.compaction
         has_dropped = log.has_gaps or compaction.end_offset > 0 or compaction.is_under_way
-        return has_dropped and self.begun_anew_epoch < unclean_epoch
+        return has_dropped and self.begun_anew_epoch < partition.leadership.row.unclean_epoch
+
+    @property
+    def precedes_unclean_election(self) -> bool:
+        """Return whether the log has no record of the time after the last unclean election."""
+        partition = self.partition
+        latest_epoch: int = partition.log.leader_epochs.latest_epoch
+        return latest_epoch < partition.leadership.row.unclean_epoch
 
     def position(self) -> Position:
         """Return the position from which the partition is fetched."""

@@ -16,7 +16,7 @@ from tarry.broker.replication import divergence
 from tarry.broker.replication.followed import FETCHING, SETTLING, Followed
 from tarry.broker.replication.lane import AnsweredPart, AnsweredStart, Lane
 from tarry.broker.replication.placement import Placement, logger
-from tarry.broker.replication.taking import begins_before, copy_records
+from tarry.broker.replication.taking import copy_records, first_offset
 from tarry.partition.replicated_log import ReplicatedLog
 from tarry.protocol.messages.fetch import PartitionData
 from tarry.wire.reader import Window
@@ -78,6 +78,7 @@ class ReplicaFollower(Part):
 
     def _take_error(self, lane: Lane, followed: Followed, code: int) -> None:
         if code == errors.OFFSET_OUT_OF_RANGE:
+            followed.asked_start_at = -1
             lane.ask_start(followed)
             return
         reason = f"the leader, broker {followed.leader_id}, answers {errors.error_name(code)}"
@@ -91,12 +92,16 @@ class ReplicaFollower(Part):
         before = partition.log.log_end_offset
         try:
             if window is not None and len(window):
-                restart_offset = begins_before(followed, window)
-                if restart_offset >= 0:
-                    partition.follow_high_watermark(min(partition.high_watermark, restart_offset))
-                    followed.restart_offset, followed.restart_epoch = restart_offset, -1
+                first = first_offset(followed, window)
+                if 0 <= first < before:
+                    partition.follow_high_watermark(min(partition.high_watermark, first))
+                    followed.restart_offset, followed.restart_epoch = first, -1
                     followed.kept = window
                     self.placement.cut(followed)
+                    return
+                if first > before and followed.must_ask_start():
+                    followed.asked_start_at = before
+                    lane.ask_start(followed)
                     return
                 self._copy(lane, followed, window)
             else:
@@ -182,10 +187,14 @@ class ReplicaFollower(Part):
             self._begin_anew(start)
         elif followed.must_begin_anew():
             self._begin_after_unclean_election(start)
+        elif start_offset == log.log_end_offset == followed.asked_start_at:
+            self._begin_anew(start)
         elif start_offset <= log.log_end_offset and not self._may_begin_at(followed, start_offset):
             self.placement.pause(
                 followed,
                 f"the leader has no offset {log.log_end_offset}, and its log begins before it",
+                # A compaction that was under way may have ended since, and have dropped nothing.
+                is_expected=followed.precedes_unclean_election,
             )
         else:
             logger.warning(
@@ -211,7 +220,6 @@ class ReplicaFollower(Part):
             followed.partition.name,
             start.offset,
         )
-        followed.begun_anew_epoch = followed.partition.leadership.row.unclean_epoch
         self._begin_anew(start)
 
     def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:

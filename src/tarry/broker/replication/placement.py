@@ -419,7 +419,9 @@ class Placement:
 
     def cut(self, followed: Followed) -> None:
         """Cut or restart the log, in as many steps as it takes; then it is fetched again."""
+        asked = followed.cut_offset, followed.restart_offset, followed.restart_epoch
         self.leave(followed)
+        followed.cut_offset, followed.restart_offset, followed.restart_epoch = asked
         followed.state = CUTTING
         self.cuts.begin(followed)
 

@@ -9,20 +9,21 @@ from tarry.records.copies import check_copy
 from tarry.wire.reader import Window
 
 
-def begins_before(followed: Followed, window: Window) -> int:
-    """Return the offset at which a log has to restart to take these records; -1 if it need not.
+def first_offset(followed: Followed, window: Window) -> int:
+    """Return the first offset of these records if the log is empty, or has only records that the
+    leader has deleted; -1 otherwise.
 
-    A log may have to restart if it is empty, or has only records that the leader has deleted.  A
-    leader whose log begins inside a batch sends that batch whole.  It no longer knows the epochs
-    before the batch, so a log that ends there could differ without being noticed.
+    If it is not the log's end, the log has to restart.  A leader whose log begins inside a batch
+    sends that batch whole.  It no longer knows the epochs before the batch, so a log that ends
+    there could differ without being noticed.  Where a gap lies before the first batch, the epoch of
+    the leader's log start is not known.
     """
     log = followed.partition.log
     is_empty = log.log_start_offset == log.log_end_offset
     if not is_empty and followed.leader_log_start < log.log_end_offset:
         return -1
     batches = check_copy(window.data, window.start, window.end)
-    base_offset: int = batches[0][1].base_offset if batches else log.log_end_offset
-    return base_offset if base_offset < log.log_end_offset else -1
+    return int(batches[0][1].base_offset) if batches else -1
 
 
 def copy_records(followed: Followed, window: Window, turn: Turn) -> None:

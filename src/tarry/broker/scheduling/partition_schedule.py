@@ -200,6 +200,7 @@ class PartitionSchedule(ParkingDoor):
             # Position of the note in the segment; negative if note and batch lie in two segments.
             int(self.companion.log.active.size - header.size - self._note_size),
         )
+        self._turn.parked += len(bodies)
         state = self.state
         if state is None:
             # Until the load has ended, batches with ids or recurring records are refused.

@@ -40,8 +40,8 @@ logger = logging.getLogger("tarry.broker")
 
 # Batches that one turn releases, at most: about a millisecond of work.
 RELEASED_PER_TURN_MAX: Final = 100
-# While requests come, a turn releases so many and one for each request: other clients wait for a
-# turn and a half.  Requests come as long as the last one is so recent.
+# While requests come, a turn releases so many, one for each request, and as many as it parks: other
+# clients wait for a turn and a half.  Requests come as long as the last one is so recent.
 _RELEASED_BESIDE_REQUESTS: Final = 8
 _REQUESTS_COME_MS: Final = 20
 # Schedules that one turn brings on in loading: each step takes a millisecond or two at most.
@@ -352,15 +352,19 @@ class Scheduling(Part):
         queue = self._queue
         now_wall_ms = self._turn.now_wall_ms
         left: i64 = self._releases_in_turn()
+        # A schedule that has to wait costs little, and must not take the turn of the others.
+        waits_left: i64 = RELEASED_PER_TURN_MAX
         left_bytes: i64 = RELEASED_BYTES_PER_TURN_MAX
-        while queue and queue[0][0] <= now_wall_ms and left > 0 and left_bytes > 0:
+        while queue and queue[0][0] <= now_wall_ms and min(left, waits_left, left_bytes) > 0:
             due_ms, _, schedule = heappop(queue)
             if schedule.is_ended or schedule.queued_ms != due_ms:
                 continue
             schedule.queued_ms = NEVER
             size = self._release_one(schedule)
-            left -= schedule.release_steps
-            if size >= 0:
+            if size < 0:
+                waits_left -= 1
+            else:
+                left -= schedule.release_steps
                 left_bytes -= size
                 self._enqueue(schedule)
 
@@ -372,7 +376,7 @@ class Scheduling(Part):
             self._requests_until_ms = now_ms + _REQUESTS_COME_MS
         elif now_ms >= self._requests_until_ms:
             return RELEASED_PER_TURN_MAX
-        return min(_RELEASED_BESIDE_REQUESTS + turn.requests, RELEASED_PER_TURN_MAX)
+        return min(_RELEASED_BESIDE_REQUESTS + turn.requests + turn.parked, RELEASED_PER_TURN_MAX)
 
     def _release_one(self, schedule: PartitionSchedule) -> int:
         """Release the first due body of a schedule; return its size, -1 if it has to wait."""

@@ -232,7 +232,8 @@ class _Recovery:
             if self.was_clean:
                 # After a kill -9 the file may be visible and not durable: it is written again.
                 self.loaded_epochs_version = epochs.version
-            epochs.truncate_end(recovery_offset)
+            # The epoch of an empty log's start stays: it says where earlier ones ended.
+            epochs.truncate_end(max(recovery_offset, self.coverage.log_start_offset + 1))
             if point is not None and point.is_restart:
                 # The epochs may be those of the log that was given up for this one.
                 epochs.clear()

@@ -88,6 +88,10 @@ def test_gaps_stay_and_producers_are_followed() -> None:
 
     scene.asked()
     scene.answer(part(0, batch))
+    # A leader that does not know the epoch of its log start is not asked again.
+    scene.answer_start(0, 0, epoch=-1)
+    scene.run()
+    scene.answer(part(0, batch))
     scene.flush()
 
     assert scene.positions() == {0: 11}
