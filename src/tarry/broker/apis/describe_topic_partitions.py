@@ -5,7 +5,7 @@ An answer has a limited number of partitions; `next_cursor` says where the next 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 from tarry.base import errors
 from tarry.base.partition_row import PartitionRow
@@ -68,9 +68,8 @@ def _page(
     answer: LongAnswer, view: ClusterView, names: list[str], cursor: Cursor | None, limit: int
 ) -> Iterator[int]:
     """Describe at most `limit` partitions of these topics."""
-    pages, next_cursor = _pages(view, names, cursor, limit)
+    pages, next_cursor = yield from _pages(view, names, cursor, limit)
     answer.open(DescribeTopicPartitionsResponse(next_cursor=next_cursor))
-    yield len(pages) // ELEMENTS_PER_UNIT
     for name, indexes in pages:
         topic = readable_topic(view.state, name)
         if topic is None:
@@ -88,10 +87,12 @@ def _page(
 
 def _pages(
     view: ClusterView, names: list[str], cursor: Cursor | None, left: int
-) -> tuple[list[tuple[str, range]], Cursor | None]:
-    """Return the partitions for which the answer has room, and the cursor of the next page."""
+) -> Generator[int, None, tuple[list[tuple[str, range]], Cursor | None]]:
+    """Find in steps the partitions for which the answer has room, and the next page's cursor."""
     pages: list[tuple[str, range]] = []
-    for name in names:
+    for number, name in enumerate(names):
+        if number % ELEMENTS_PER_UNIT == 0:
+            yield 1
         if left == 0:
             return pages, Cursor(topic_name=name, partition_index=0)
         topic = readable_topic(view.state, name)
