@@ -194,15 +194,9 @@ class RecordsWalk:
         raise NotImplementedError
 
     def key(self) -> bytes:
-        """Return the key of the current record, to be used as its id; b"" if it has none.  Raises
-        `BadWish` if the key is too long."""
+        """Return the key of the current record, to be used as its id; b"" if it has none."""
         fields = self._fields
         size = int(fields.key_size)
-        if size > SCHEDULE_ID_BYTES_MAX:
-            raise BadWish(
-                f"a key of {size} bytes, {SCHEDULE_ID_BYTES_MAX} are the most with "
-                "delay.replace=key"
-            )
         return self._data[fields.key : fields.key + size] if size > 0 else b""
 
 
@@ -229,18 +223,22 @@ class WishWalk(RecordsWalk):
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
         try:
-            wish = _wish_from(headers, index, self.key() if self.is_named_by_key else b"")
+            is_named_by_key = self.is_named_by_key and SCHEDULE_ID not in headers.values
+            wish = _wish_from(headers, index, self.key() if is_named_by_key else b"")
             self._take_recurrence(headers.values, wish)
+            comes_soon = self._is_soon(wish)
+            if comes_soon and not wish.is_cancel and is_named_by_key:
+                # A key is the id of a waiting record only, and this record does not wait.
+                wish.schedule_id = b""
+            if is_named_by_key:
+                check_key(wish.schedule_id)
         except (BadTime, BadWish, BadRecurrence) as error:
             if len(self.errors) < RECORD_ERRORS_MAX:
                 self.errors.append((index, str(error)))
             return None
-        if self._is_soon(wish):
+        if comes_soon:
             said_ms = wish.time_ms if wish.kind == _AT else 0
             wish.kind, wish.time_ms = _AT_ONCE, min(said_ms, self._now_wall_ms)
-        if wish.kind == _AT_ONCE and not wish.is_cancel and SCHEDULE_ID not in headers.values:
-            # A key is the id of a waiting record only, and this record does not wait.
-            wish.schedule_id = b""
         return wish
 
     def _take_recurrence(self, found: dict[str, bytes | None], wish: Wish) -> None:
@@ -317,11 +315,22 @@ class IdWalk(RecordsWalk):
 
     def _key_at(self, index: int) -> bytes:
         try:
-            return self.key()
+            key = self.key()
+            check_key(key)
+            return key
         except BadWish as error:
             if len(self.errors) < RECORD_ERRORS_MAX:
                 self.errors.append((index, str(error)))
             return b""
+
+
+def check_key(key: bytes) -> None:
+    """Raise `BadWish` if a key is too long for an id."""
+    if len(key) > SCHEDULE_ID_BYTES_MAX:
+        raise BadWish(
+            f"a key of {len(key)} bytes, {SCHEDULE_ID_BYTES_MAX} are the most with "
+            "delay.replace=key"
+        )
 
 
 def is_soon(after_ms: int, delay_min_ms: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.support.broker.broker_user import a_batch
 
-from tarry.base.limits import SCHEDULE_HEADERS_MAX, SCHEDULE_PLACES_MAX
+from tarry.base.limits import SCHEDULE_HEADERS_MAX, SCHEDULE_ID_BYTES_MAX, SCHEDULE_PLACES_MAX
 from tarry.log.config import LogConfig
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import BatchBuilder, Headers
@@ -75,6 +75,30 @@ def test_records_with_the_same_headers_and_keys_that_name_them_have_wishes_of_th
 
     assert walk.step(2)
     assert [wish.schedule_id for wish in walk.wishes] == [b"a", b"b"]
+
+
+@pytest.mark.parametrize(
+    ("headers", "is_refused"),
+    [
+        ([], False),
+        ([("x-deliver-after", b"0")], False),
+        ([("x-deliver-after", b"5000"), ("x-sched-id", b"a")], False),
+        ([("x-deliver-after", b"5000")], True),
+        ([("x-sched-cancel", b"1")], True),
+    ],
+)
+def test_a_long_key_is_refused_only_where_it_would_be_an_id(
+    headers: Headers, is_refused: bool
+) -> None:
+    values = {"delay.enable": True, "delay.source": "header", "delay.replace": "key"}
+    builder = BatchBuilder()
+    builder.append(START_WALL_MS, b"k" * (SCHEDULE_ID_BYTES_MAX + 1), b"", headers)
+
+    content = builder.build()[HEADER_SIZE:]
+    walk = WishWalk(content, 1, LogConfig(values), START_WALL_MS, RecurringTimes())
+
+    assert walk.step(1)
+    assert bool(walk.errors) == is_refused
 
 
 def test_a_record_of_many_headers_is_refused_and_they_are_not_gone_through() -> None:

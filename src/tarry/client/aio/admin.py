@@ -359,7 +359,7 @@ class Admin(ClientFace[AdminCore]):
         timeout: float | None = None,
     ) -> SchedulePage:
         """List what waits in a topic and is due from one time on and before another (milliseconds
-        since 1970), in that order: a page of at most `limit` entries, 10,000 of them.
+        since 1970), in that order: a page of `limit` entries, 10,000 at most.
 
         `after` is `next` of the page before.  `with_records`: each entry with its records.  Raises
         SchedulingUnsupported where the broker is not a Tarry."""
