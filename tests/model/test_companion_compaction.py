@@ -29,7 +29,7 @@ from tarry.schedule.notes import (
 from tarry.schedule.places import RecordPlace
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.terms import RecurrenceTerms
-from tarry.schedule.release import NO_S_OFFSET, released_batch, released_s_offset
+from tarry.schedule.release_identity import NO_S_OFFSET, released_batch, released_s_offset
 from tarry.schedule.state import ScheduleState
 
 FOREVER = 2**62

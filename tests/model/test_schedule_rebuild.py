@@ -24,7 +24,7 @@ from tarry.schedule.noted_checkpoint import NotedCheckpoint
 from tarry.schedule.notes import ANY_OFFSET, ScheduledNote, read_note
 from tarry.schedule.pending import Body, PendingBodies
 from tarry.schedule.rebuild import Rebuild
-from tarry.schedule.release import NO_S_OFFSET, released_batch, released_s_offset
+from tarry.schedule.release_identity import NO_S_OFFSET, released_batch, released_s_offset
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.watermarks import ScheduleWatermarks
 

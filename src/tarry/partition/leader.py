@@ -259,7 +259,7 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
         latest = min(wall_ms + after_ms, INT64_MAX)
         if config.has_delay_by_timestamp:
             latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
-            latest_setting = "delay.max.ms"
+            latest_setting = "delay.max.ms" if latest < DUE_MS_MAX else "the calendar"
     check_record_limits(
         check,
         earliest,

@@ -35,7 +35,7 @@ def check_record_limits(
 ) -> None:
     """Set the error of `check` if a record is not allowed in the topic.
 
-    `latest_setting` is the topic's setting by which `timestamp_max` was found.
+    `latest_setting` is what `timestamp_max` follows from: a setting of the topic, or the calendar.
 
     A lower limit below zero means no limit.  For topics with LogAppendTime the caller passes the
     limits of the type, because the client's times are not kept.
@@ -136,8 +136,8 @@ class _RecordErrors:
                 self.errors.append(
                     (
                         index,
-                        f"the timestamp {timestamp} is later than {self.timestamp_max}: "
-                        f"{self.latest_setting} allows no later one now",
+                        f"the timestamp {timestamp} is later than {self.timestamp_max}, "
+                        f"the limit by {self.latest_setting}",
                     )
                 )
             elif timestamp < self.timestamp_min and timestamp != NO_TIMESTAMP:
@@ -145,8 +145,8 @@ class _RecordErrors:
                 self.errors.append(
                     (
                         index,
-                        f"the timestamp {timestamp} is earlier than {self.timestamp_min}: "
-                        "message.timestamp.before.max.ms allows no earlier one now",
+                        f"the timestamp {timestamp} is earlier than {self.timestamp_min}, "
+                        "the limit by message.timestamp.before.max.ms",
                     )
                 )
             cursor.position = record_end

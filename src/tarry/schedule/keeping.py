@@ -67,7 +67,7 @@ from tarry.schedule.notes import (
     read_note,
 )
 from tarry.schedule.places import NOT_RELEASED
-from tarry.schedule.release import NO_S_OFFSET
+from tarry.schedule.release_identity import NO_S_OFFSET
 
 # Decisions about a batch: nothing of it stays, its header stays, or all of it.
 DROP: Final = 0

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tarry.log.compaction.key_rule import KeyRule
 from tarry.records.batch import BatchHeader
 from tarry.records.rebuild import empty_batch
-from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
+from tarry.schedule.release_identity import NO_S_OFFSET, is_instance, released_s_offset
 
 
 class KeyAndReleaseRule(KeyRule):

@@ -46,7 +46,7 @@ from tarry.schedule.notes import (
 )
 from tarry.schedule.pending import UNKNOWN, Body, PendingBodies
 from tarry.schedule.recurring.bodies import RecurringBody
-from tarry.schedule.release import NO_S_OFFSET
+from tarry.schedule.release_identity import NO_S_OFFSET
 from tarry.schedule.state import OpenInstance, OpenRelease, ScheduleState
 from tarry.schedule.taken_snapshot import TakenSnapshot
 from tarry.schedule.watermarks import ScheduleWatermarks

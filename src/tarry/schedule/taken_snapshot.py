@@ -12,7 +12,7 @@ from itertools import islice
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.schedule.noted_checkpoint import NotedCheckpoint
 from tarry.schedule.pending import LINK_SIZE, UNKNOWN, Body, DuePlace, link_key, s_offset_in
-from tarry.schedule.release import NO_S_OFFSET
+from tarry.schedule.release_identity import NO_S_OFFSET
 from tarry.schedule.snapshot import SnapshotBase, SnapshotHeader
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.watermarks import ScheduleWatermarks

@@ -13,7 +13,7 @@ from tarry.log.compaction.effort import Effort
 from tarry.log.compaction.key_rule import KeyRule
 from tarry.records.builder import BatchBuilder
 from tarry.schedule.key_and_release import KeyAndReleaseRule
-from tarry.schedule.release import (
+from tarry.schedule.release_identity import (
     instance_batch,
     is_instance,
     released_batch,

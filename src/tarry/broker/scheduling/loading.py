@@ -23,7 +23,7 @@ from tarry.partition.replicated_log import NOWHERE, ReplicatedLog
 from tarry.records.batch import HEADER_SIZE, BatchHeader, has_valid_crc
 from tarry.schedule.notes import ANY_OFFSET, UnreadableNote, read_note
 from tarry.schedule.rebuild import Rebuild
-from tarry.schedule.release import NO_S_OFFSET, is_instance, released_s_offset
+from tarry.schedule.release_identity import NO_S_OFFSET, is_instance, released_s_offset
 from tarry.schedule.state import ScheduleState
 from tarry.schedule.taken_snapshot import TakenSnapshot
 

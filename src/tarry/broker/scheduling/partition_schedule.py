@@ -1,7 +1,8 @@
 """Schedule of a partition that is led here: the bodies in its companion log, and their due times.
 
-A client's batch is parked through it.  While the bodies of an earlier life are being read, batches
-are parked as usual, and nothing is released.  Hot.
+A client's batch is parked through it: it says what to write, and `partition/leader` writes it.
+While the bodies of an earlier life are being read, batches are parked as usual, and nothing is
+released.  Hot.
 """
 
 from __future__ import annotations
@@ -34,7 +35,12 @@ from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, S
 from tarry.schedule.pending import NEVER, Body
 from tarry.schedule.recurring.bodies import RecurringBody
 from tarry.schedule.recurring.times import RecurringTimes
-from tarry.schedule.release import NO_S_OFFSET, instance_batch, release_fault, released_batch
+from tarry.schedule.release_identity import (
+    NO_S_OFFSET,
+    instance_batch,
+    release_fault,
+    released_batch,
+)
 from tarry.schedule.state import ScheduleState
 from tarry.wire.writer import ChunkList
 

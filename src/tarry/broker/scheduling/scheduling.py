@@ -22,7 +22,7 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.flushes import Flushes
 from tarry.broker.part import Part
-from tarry.broker.scheduling.late_releases import LateReleases
+from tarry.broker.scheduling.late_report import LateReleases
 from tarry.broker.scheduling.opened_bodies import OpenedBodies
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.broker.scheduling.quota import PendingTotal

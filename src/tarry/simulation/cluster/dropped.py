@@ -9,7 +9,7 @@ from __future__ import annotations
 from tarry.records.batch import BatchHeader
 from tarry.schedule.bodies import bodies_of
 from tarry.schedule.notes import CancelledNote, CheckpointNote, ScheduledNote, read_note
-from tarry.schedule.release import is_instance, released_s_offset
+from tarry.schedule.release_identity import is_instance, released_s_offset
 from tarry.simulation.cluster.disk_log import DiskBatch
 
 

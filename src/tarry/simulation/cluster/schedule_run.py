@@ -20,7 +20,7 @@ from tarry.broker.broker import Broker
 from tarry.broker.scheduling.partition_schedule import PartitionSchedule
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog
 from tarry.records.batch import BatchHeader
-from tarry.schedule.release import NO_S_OFFSET, released_s_offset
+from tarry.schedule.release_identity import NO_S_OFFSET, released_s_offset
 from tarry.simulation.clients.history import Place, place_name
 from tarry.simulation.cluster.cluster_node import ClusterNode
 from tarry.simulation.cluster.cluster_run import ClusterRun

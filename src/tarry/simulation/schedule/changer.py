@@ -31,7 +31,7 @@ from tarry.protocol.messages.produce import (
     decode_produce_response,
 )
 from tarry.records.builder import BatchBuilder
-from tarry.schedule.release import released_batch
+from tarry.schedule.release_identity import released_batch
 from tarry.simulation.clients.context import KnownTopic, RunContext
 from tarry.simulation.clients.history import Place, place_name
 from tarry.simulation.clients.simulated_client import Delay, Query, RunClient, Script

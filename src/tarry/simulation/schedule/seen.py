@@ -12,7 +12,7 @@ from typing import Final, NamedTuple
 from tarry.records.batch import BatchHeader
 from tarry.records.record import decode_records
 from tarry.schedule.notes import EACH_ITS_OWN, ScheduledNote, read_note
-from tarry.schedule.release import NO_S_OFFSET, released_s_offset
+from tarry.schedule.release_identity import NO_S_OFFSET, released_s_offset
 from tarry.simulation.schedule.ledger import UNSAID
 
 # Calendar of a leader at an append which the run has not seen.  It lies before all other times.

@@ -6,7 +6,7 @@ import pytest
 from tests.support.broker.broker_user import a_batch
 from tests.support.broker.schedule_user import ScheduleUser
 
-from tarry.broker.scheduling.late_releases import REPORT_MS
+from tarry.broker.scheduling.late_report import REPORT_MS
 from tarry.schedule.counts import LATE_MS
 
 HOUR_MS = 3_600_000

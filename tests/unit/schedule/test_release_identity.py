@@ -8,7 +8,7 @@ from hypothesis import given, strategies as st
 from tarry.records.batch import CONTROL_BIT, checked_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
-from tarry.schedule.release import (
+from tarry.schedule.release_identity import (
     NO_S_OFFSET,
     S_OFFSET_MAX,
     instance_batch,
