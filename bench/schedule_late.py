@@ -15,18 +15,18 @@ from schedule_cost import BY_TIME, PLAIN
 from schedule_load import (
     PARTITIONS,
     Connection,
-    Ping,
     Seen,
     Server,
     TimedFrames,
     begin_pings,
     delete_topic,
+    latencies,
     make_topic,
     percentile,
     pings_of,
     plain_batch,
 )
-from schedule_rows import Options, Row, columns
+from schedule_rows import Options, Row, columns, rows_beside
 
 # Of one record's value.
 VALUE_BYTES: Final = 100
@@ -193,13 +193,9 @@ def run_burst(server: Server, parker: Parker) -> Burst:
         found = pings_of(process)
     delete_topic(address, topic)
     late = lateness(seen, begin_ms, 0.0)
-    calm = _latencies(found, 0, begin_ms - APART_MS)
-    busy = _latencies(found, begin_ms, max(each.seen_ms for each in seen))
+    calm = latencies(found, 0, begin_ms - APART_MS)
+    busy = latencies(found, begin_ms, max(each.seen_ms for each in seen))
     return Burst(late.p50, late.p99, late.worst, percentile(calm, 0.99), percentile(busy, 0.99))
-
-
-def _latencies(found: list[Ping], from_ms: float, to_ms: float) -> list[float]:
-    return sorted(each.latency_ms for each in found if from_ms <= each.at_ms <= to_ms)
 
 
 def measure_burst(options: Options) -> list[Row]:
@@ -212,12 +208,9 @@ def measure_burst(options: Options) -> list[Row]:
             bursts.append(run_burst(server, parker))
             tell_progress()
     p50, p99, worst, calm, busy = columns(bursts)
-    ratios = [more / less for less, more in zip(calm, busy, strict=True)]
     return [
         Row("500,000 due in a second: late, p50", "ms", p50),
         Row("500,000 due in a second: late, p99", "ms", p99, "< 1,000 ms"),
         Row("500,000 due in a second: late, worst", "ms", worst),
-        Row("other produce: p99 before", "ms", calm),
-        Row("other produce: p99 meanwhile", "ms", busy),
-        Row("other produce: p99 meanwhile / before", "", ratios, "≤ 2"),
+        *rows_beside(calm, busy, "≤ 2"),
     ]

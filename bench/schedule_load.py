@@ -84,6 +84,7 @@ class Server:
         directory: Path,
         tree: Path = ROOT,
         profiles: Path | None = None,
+        policy: str = "os",
     ) -> None:
         given = {
             "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -93,7 +94,7 @@ class Server:
         }
         self._words = ["serve", *(f"--set={key}={value}" for key, value in given.items())]
         self._name = directory.name
-        self.policy = "os"
+        self.policy = policy
         self._tree = tree
         self._profiles = profiles
         self._begins = 0
@@ -396,6 +397,11 @@ def pings_of(process: subprocess.Popen[str]) -> list[Ping]:
     """Return the pings of a process when it has ended."""
     told, _ = process.communicate(timeout=PATIENCE_S)
     return [Ping(*each) for each in json.loads(told)]
+
+
+def latencies(found: list[Ping], from_ms: float, to_ms: float) -> list[float]:
+    """Return in order how long the pings took that were sent between two times, in ms."""
+    return sorted(each.latency_ms for each in found if from_ms <= each.at_ms <= to_ms)
 
 
 def main() -> None:

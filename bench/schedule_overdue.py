@@ -16,16 +16,16 @@ from schedule_cost import BY_TIME, PLAIN
 from schedule_load import (
     PARTITIONS,
     Connection,
-    Ping,
     Server,
     TimedFrames,
     begin_pings,
+    latencies,
     make_topic,
     percentile,
     pings_of,
     plain_batch,
 )
-from schedule_rows import Options, Row, columns
+from schedule_rows import Options, Row, columns, rows_beside
 
 TOPIC: Final = "overdue"
 OTHER: Final = "other"
@@ -46,10 +46,7 @@ def run_overdue(options: Options, policy: str, number: int) -> tuple[float, ...]
     """
     count = options.pending
     directory = options.directory / f"overdue-{policy}-{number}"
-    with Server(directory, profiles=options.profiles) as server:
-        server.end(signal.SIGTERM)
-        server.policy = policy
-        server.begin()
+    with Server(directory, profiles=options.profiles, policy=policy) as server:
         make_topic(server.address, TOPIC, BY_TIME)
         make_topic(server.address, OTHER, PLAIN)
         due_ms = int(time.time() * 1000) + (count // PARKED_PER_S[policy] + APART_S + CALM_S) * 1000
@@ -58,7 +55,7 @@ def run_overdue(options: Options, policy: str, number: int) -> tuple[float, ...]
             connection.produce(TOPIC, timed.spread(repeat(due_ms, count)), IN_FLIGHT)
             calm_ms = time.time() * 1000
             process = begin_pings(server.address, OTHER, calm_ms + CALM_S * 1000)
-            calm = _p99(pings_of(process), calm_ms, calm_ms + CALM_S * 1000)
+            calm = latencies(pings_of(process), calm_ms, calm_ms + CALM_S * 1000)
         if time.time() * 1000 > due_ms - 1000:
             raise SystemExit(f"{count:,} records were not parked before they were due")
         tell_progress()
@@ -72,15 +69,10 @@ def run_overdue(options: Options, policy: str, number: int) -> tuple[float, ...]
             seen = connection.read(TOPIC, [0] * PARTITIONS, 1)
             connection.wait_for_records(TOPIC, count, POLL_S)
             ended_ms = time.time() * 1000
-        busy = _p99(pings_of(process), seen[0].seen_ms, ended_ms)
+        busy = latencies(pings_of(process), seen[0].seen_ms, ended_ms)
         tell_progress()
-    return (seen[0].seen_ms - begun_ms) / 1000, (ended_ms - begun_ms) / 1000, calm, busy
-
-
-def _p99(found: list[Ping], from_ms: float, to_ms: float) -> float:
-    return percentile(
-        sorted(each.latency_ms for each in found if from_ms <= each.at_ms <= to_ms), 0.99
-    )
+    first_s, last_s = (seen[0].seen_ms - begun_ms) / 1000, (ended_ms - begun_ms) / 1000
+    return first_s, last_s, percentile(calm, 0.99), percentile(busy, 0.99)
 
 
 def measure_overdue(options: Options) -> list[Row]:
@@ -92,15 +84,12 @@ def measure_overdue(options: Options) -> list[Row]:
         released = [
             options.pending / (last - begin) for begin, last in zip(first, everything, strict=True)
         ]
-        ratios = [more / less for less, more in zip(calm, busy, strict=True)]
         name = f"{options.pending:,} overdue, flush.policy={policy}"
         # With "commit" a produce waits for the flush of the released records in its round as well.
         goal = "≤ 2" if policy == "os" else ""
         rows += [
             Row(f"{name}: start to first release", "s", first),
             Row(f"{name}: released", "/s", released),
-            Row("other produce: p99 before", "ms", calm),
-            Row("other produce: p99 meanwhile", "ms", busy),
-            Row("other produce: p99 meanwhile / before", "", ratios, goal),
+            *rows_beside(calm, busy, goal),
         ]
     return rows

@@ -48,3 +48,13 @@ def shown(value: float) -> str:
 def columns(rows: list[tuple[float, ...]]) -> list[list[float]]:
     """Return what all rounds have found, by figure."""
     return [list(column) for column in zip(*rows, strict=True)]
+
+
+def rows_beside(calm: list[float], busy: list[float], goal: str) -> list[Row]:
+    """Return the rows of other produces: their p99 in ms before and beside releases."""
+    ratios = [more / less for less, more in zip(calm, busy, strict=True)]
+    return [
+        Row("other produce: p99 before", "ms", calm),
+        Row("other produce: p99 meanwhile", "ms", busy),
+        Row("other produce: p99 meanwhile / before", "", ratios, goal),
+    ]

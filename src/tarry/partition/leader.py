@@ -252,13 +252,9 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
     earliest, latest = ANY_TIME, INT64_MAX
     latest_setting = "message.timestamp.after.max.ms"
     if not config.is_log_append_time:
-        # The setting's largest value means any time; the sum with the clock must not exceed
-        # INT64_MAX.
         earliest = wall_ms - config.message_timestamp_before_max_ms
-        after_ms = config.message_timestamp_after_max_ms
-        latest = min(wall_ms + after_ms, INT64_MAX)
+        latest = _latest_time(config, wall_ms)
         if config.has_delay_by_timestamp:
-            latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
             latest_setting = "delay.max.ms" if latest < DUE_MS_MAX else "the calendar"
     check_record_limits(
         check,
@@ -280,10 +276,16 @@ def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
     if config.is_log_append_time:
         return False
     largest: int = read_i64_be(window.data, start + MAX_TIMESTAMP)
-    latest = wall_ms + config.message_timestamp_after_max_ms
+    is_late = largest > _latest_time(config, wall_ms)
+    return wall_ms >= config.message_timestamp_before_max_ms or is_late
+
+
+def _latest_time(config: LogConfig, wall_ms: int) -> int:
+    """Return the latest timestamp that the topic allows a producer."""
     if config.has_delay_by_timestamp:
-        latest = min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
-    return wall_ms >= config.message_timestamp_before_max_ms or largest > latest
+        return min(wall_ms + config.delay_max_ms, DUE_MS_MAX)
+    # The setting's largest value means any time; the sum must not exceed INT64_MAX.
+    return min(wall_ms + config.message_timestamp_after_max_ms, INT64_MAX)
 
 
 def refusal(partition: ReplicatedLog, check: BatchCheck, api_version: int) -> AppendResult | None:

@@ -131,26 +131,20 @@ class _RecordErrors:
                 )
             elif self.is_key_required and not has_key:
                 self.errors.append((index, "a compacted topic takes only records with a key"))
-            elif timestamp > self.timestamp_max:
+            elif timestamp != NO_TIMESTAMP and not (
+                self.timestamp_min <= timestamp <= self.timestamp_max
+            ):
                 self.error_code = INVALID_TIMESTAMP
-                self.errors.append(
-                    (
-                        index,
-                        f"the timestamp {timestamp} is later than {self.timestamp_max}, "
-                        f"the limit by {self.latest_setting}",
-                    )
-                )
-            elif timestamp < self.timestamp_min and timestamp != NO_TIMESTAMP:
-                self.error_code = INVALID_TIMESTAMP
-                self.errors.append(
-                    (
-                        index,
-                        f"the timestamp {timestamp} is earlier than {self.timestamp_min}, "
-                        "the limit by message.timestamp.before.max.ms",
-                    )
-                )
+                self.errors.append((index, self._sentence_about(timestamp)))
             cursor.position = record_end
             index += 1
+
+    def _sentence_about(self, timestamp: int) -> str:
+        compared, limit, setting = "later", self.timestamp_max, self.latest_setting
+        if timestamp < self.timestamp_min:
+            compared, limit = "earlier", self.timestamp_min
+            setting = "message.timestamp.before.max.ms"
+        return f"the timestamp {timestamp} is {compared} than {limit}, the limit by {setting}"
 
     def report(self, check: BatchCheck) -> None:
         # There may be no error: the only record outside the limits may have no timestamp.

@@ -223,14 +223,14 @@ class WishWalk(RecordsWalk):
 
     def wish_of(self, headers: RecordHeaders, index: int) -> Wish | None:
         try:
-            is_named_by_key = self.is_named_by_key and SCHEDULE_ID not in headers.values
-            wish = _wish_from(headers, index, self.key() if is_named_by_key else b"")
+            has_key_as_id = self.is_named_by_key and SCHEDULE_ID not in headers.values
+            wish = _wish_from(headers, index, self.key() if has_key_as_id else b"")
             self._take_recurrence(headers.values, wish)
             comes_soon = self._is_soon(wish)
-            if comes_soon and not wish.is_cancel and is_named_by_key:
+            if has_key_as_id and comes_soon and not wish.is_cancel:
                 # A key is the id of a waiting record only, and this record does not wait.
                 wish.schedule_id = b""
-            if is_named_by_key:
+            elif has_key_as_id:
                 check_key(wish.schedule_id)
         except (BadTime, BadWish, BadRecurrence) as error:
             if len(self.errors) < RECORD_ERRORS_MAX:

@@ -348,15 +348,27 @@ class FollowerScene:
         self, index: int, offset: int, code: int = errors.NONE, epoch: int = 0
     ) -> ListOffsetsRequest:
         """Answer the question where the log of a partition begins, and in which leader epoch."""
+        return self.answer_starts([ListOffsetsPartitionResponse(index, code, -1, offset, epoch)])
+
+    def answer_starts(self, starts: list[ListOffsetsPartitionResponse]) -> ListOffsetsRequest:
+        """Answer the question where the logs of some partitions begin."""
         request = self._head(api_keys.LIST_OFFSETS)
         self.transport.requests.popleft()
-        one = ListOffsetsPartitionResponse(index, code, -1, offset, epoch)
         self.transport.answer(
-            request, ListOffsetsResponse(0, [ListOffsetsTopicResponse("orders", [one])])
+            request, ListOffsetsResponse(0, [ListOffsetsTopicResponse("orders", starts)])
         )
         self.turn()
         assert isinstance(request.message, ListOffsetsRequest)
         return request.message
+
+    def open_again(self, ends: str) -> None:
+        """End this broker by "stop" or "crash", and open its logs again."""
+        if ends == "stop":
+            self.logs.close_cleanly()
+        else:
+            self.disk.crash()
+        self.transport.requests.clear()
+        self.open()
 
     def state_of(self, partition: ReplicatedLog) -> str:
         return self.followed(partition).state

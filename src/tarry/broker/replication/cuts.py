@@ -75,9 +75,7 @@ class Cuts:
         self._under_way.pop(followed, None)
         log = followed.partition.log
         if not log.cut.must_end:
-            followed.cut_offset = -1
-            followed.restart_offset = -1
-            followed.restart_epoch = -1
+            followed.forget_cut()
         if log.cut.is_under_way and not log.cut.must_end and not log.has_tail:
             try_truncate(log, log.log_end_offset)
 
@@ -172,8 +170,7 @@ class Cuts:
             if is_done:
                 del self._under_way[followed]
                 if not reason:
-                    followed.cut_offset = -1
-                    followed.restart_offset = -1
+                    followed.forget_cut()
                 ended.append((followed, reason))
         return ended
 
@@ -190,9 +187,10 @@ class Cuts:
             is_done = try_restart(log, followed.restart_offset)
             if is_done:
                 followed.begun_anew_epoch = partition.leadership.row.unclean_epoch
-            if is_done and log.log_end_offset == followed.restart_offset:
-                # The leader's first batch may lie behind a gap, and its epoch before it.
-                log.assign_epoch(followed.restart_epoch)
+                # A restart that had begun for an earlier leader has ended at another offset.
+                if log.log_end_offset == followed.restart_offset:
+                    # The leader's first batch may lie behind a gap, and its epoch before it.
+                    log.assign_epoch(followed.restart_epoch)
         else:
             # If the offset of an earlier row's cut is no longer known, the cut ends where it is
             # now.

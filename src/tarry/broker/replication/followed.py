@@ -50,12 +50,10 @@ class Followed:
         self.appended_end = -1
         # In the state CUTTING: the offset to cut to, or to restart at with the leader epoch that
         # begins there or before (-1: not known), and the records kept for the restart.
-        self.cut_offset = -1
-        self.restart_offset = -1
-        self.restart_epoch = -1
+        self.forget_cut()
+        self.kept: Window | None = None
         # End of the log at which the leader was asked for its log start because of a gap there.
         self.asked_start_at = -1
-        self.kept: Window | None = None
         # Leader epoch of the unclean election after which the log was started again.
         self.begun_anew_epoch = -1
         # Number of failures in a row, which lengthen the pauses.
@@ -71,6 +69,12 @@ class Followed:
         if log.has_tail or log.has_undurable_cut:
             return False
         return partition.leader_contribution() >= log.log_end_offset
+
+    def forget_cut(self) -> None:
+        """Forget where the log was to be cut or restarted."""
+        self.cut_offset = -1
+        self.restart_offset = -1
+        self.restart_epoch = -1
 
     def must_ask_start(self) -> bool:
         """Return whether the leader epoch of the leader's log start is not known here, and was not

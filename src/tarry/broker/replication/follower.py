@@ -94,10 +94,8 @@ class ReplicaFollower(Part):
             if window is not None and len(window):
                 first = first_offset(followed, window)
                 if 0 <= first < before:
-                    partition.follow_high_watermark(min(partition.high_watermark, first))
-                    followed.restart_offset, followed.restart_epoch = first, -1
                     followed.kept = window
-                    self.placement.cut(followed)
+                    self.placement.restart(followed, first, -1)
                     return
                 if first > before and followed.must_ask_start():
                     followed.asked_start_at = before
@@ -166,9 +164,7 @@ class ReplicaFollower(Part):
                 reason = f"nothing is to be cut for epoch {epoch}, and yet it diverges"
                 self.placement.pause(followed, reason)
             return
-        partition.follow_high_watermark(min(partition.high_watermark, offset))
-        followed.cut_offset = offset
-        self.placement.cut(followed)
+        self.placement.cut(followed, offset)
 
     def _take_start(self, start: AnsweredStart) -> None:
         """Restart a log at the start of the leader's log, if that is behind the end of this one."""
@@ -186,7 +182,13 @@ class ReplicaFollower(Part):
             )
             self._begin_anew(start)
         elif followed.must_begin_anew():
-            self._begin_after_unclean_election(start)
+            logger.warning(
+                "%s was compacted by what an unclean election may have lost: it is copied anew "
+                "from offset %d on",
+                followed.partition.name,
+                start_offset,
+            )
+            self._begin_anew(start)
         elif start_offset == log.log_end_offset == followed.asked_start_at:
             self._begin_anew(start)
         elif start_offset <= log.log_end_offset and not self._may_begin_at(followed, start_offset):
@@ -206,21 +208,7 @@ class ReplicaFollower(Part):
             self._begin_anew(start)
 
     def _begin_anew(self, start: AnsweredStart) -> None:
-        followed = start.followed
-        partition = followed.partition
-        partition.follow_high_watermark(min(partition.high_watermark, start.offset))
-        followed.restart_offset, followed.restart_epoch = start.offset, start.leader_epoch
-        self.placement.cut(followed)
-
-    def _begin_after_unclean_election(self, start: AnsweredStart) -> None:
-        followed = start.followed
-        logger.warning(
-            "%s was compacted by what an unclean election may have lost: it is copied anew from "
-            "offset %d on",
-            followed.partition.name,
-            start.offset,
-        )
-        self._begin_anew(start)
+        self.placement.restart(start.followed, start.offset, start.leader_epoch)
 
     def _may_begin_at(self, followed: Followed, start_offset: int) -> bool:
         """Return whether a log without a record may restart before its end.

@@ -242,7 +242,7 @@ class Placement:
         followed.leader_log_start = -1
         followed.kept = None
         if followed.partition.log.cut.must_end:
-            self.cut(followed)
+            self._begin_cut(followed)
         elif self._address_of(followed) is None:
             followed.state = IDLE
             self._tell_no_listener(leader_id)
@@ -417,11 +417,26 @@ class Placement:
         followed.state = STANDING
         logger.error("%s is not replicated any more: %s", followed.partition.name, reason)
 
-    def cut(self, followed: Followed) -> None:
-        """Cut or restart the log, in as many steps as it takes; then it is fetched again."""
-        asked = followed.cut_offset, followed.restart_offset, followed.restart_epoch
+    def cut(self, followed: Followed, offset: int) -> None:
+        """Cut the log to `offset`, in as many steps as it takes; then it is fetched again."""
+        self._leave_for_cut(followed, offset)
+        followed.cut_offset = offset
+        self._begin_cut(followed)
+
+    def restart(self, followed: Followed, offset: int, leader_epoch: int) -> None:
+        """Give the log up for an empty one at `offset`, which lies in `leader_epoch` (-1: not
+        known); then it is fetched again.
+        """
+        self._leave_for_cut(followed, offset)
+        followed.restart_offset, followed.restart_epoch = offset, leader_epoch
+        self._begin_cut(followed)
+
+    def _leave_for_cut(self, followed: Followed, offset: int) -> None:
+        partition = followed.partition
+        partition.follow_high_watermark(min(partition.high_watermark, offset))
         self.leave(followed)
-        followed.cut_offset, followed.restart_offset, followed.restart_epoch = asked
+
+    def _begin_cut(self, followed: Followed) -> None:
         followed.state = CUTTING
         self.cuts.begin(followed)
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 from tests.support.replication.follower_scene import FollowerScene, a_copy, part, stored
-from tests.unit.broker.replication.test_two_logs import RECORDS, SCHEDULE, add_log
+from tests.unit.broker.replication.test_two_logs import RECORDS, SCHEDULE, two_copies
 
 from tarry.base import errors
 from tarry.broker.replication.cuts import LOOKS_PER_TURN_MAX
-from tarry.protocol import api_keys
-from tarry.protocol.messages.list_offsets import (
-    ListOffsetsPartitionResponse,
-    ListOffsetsResponse,
-    ListOffsetsTopicResponse,
-)
+from tarry.protocol.messages.list_offsets import ListOffsetsPartitionResponse
 
 
 @pytest.mark.parametrize("ends", ["stop", "crash"])
@@ -28,12 +23,7 @@ def test_a_log_begun_anew_knows_the_epoch_of_its_start_after_the_end_of_a_broker
     scene.run()
     assert scene.positions() == {0: 100}
 
-    if ends == "stop":
-        scene.logs.close_cleanly()
-    else:
-        scene.disk.crash()
-    scene.transport.requests.clear()
-    scene.open()
+    scene.open_again(ends)
     again = scene.host(0)
     scene.asked()
     scene.answer(part(0, a_copy(120, epoch=1), high_watermark=121, log_start=100))
@@ -62,12 +52,7 @@ def test_a_log_whose_records_are_all_deleted_knows_its_epoch_after_the_end_of_a_
     scene.rounds.begin()
     scene.run()
 
-    if ends == "stop":
-        scene.logs.close_cleanly()
-    else:
-        scene.disk.crash()
-    scene.transport.requests.clear()
-    scene.open()
+    scene.open_again(ends)
     again = scene.host(0)
     scene.asked()
     scene.answer(part(0, a_copy(21, epoch=1), high_watermark=22, log_start=1))
@@ -96,12 +81,9 @@ def test_a_restart_that_was_dropped_is_not_taken_for_a_later_cut() -> None:
     scene.flush()
     scene.asked()
     scene.answer(*(part(each, code=errors.OFFSET_OUT_OF_RANGE) for each in range(count)))
-    request = scene._head(api_keys.LIST_OFFSETS)
-    scene.transport.requests.popleft()
-    starts = [ListOffsetsPartitionResponse(each, 0, -1, 100, 0) for each in range(count)]
-    answer = ListOffsetsResponse(0, [ListOffsetsTopicResponse("orders", starts)])
-    scene.transport.answer(request, answer)
-    scene.turn()
+    scene.answer_starts(
+        [ListOffsetsPartitionResponse(each, 0, -1, 100, 0) for each in range(count)]
+    )
     last = scene.partitions[-1]
     assert not last.log.is_being_cut
 
@@ -118,16 +100,7 @@ def test_a_restart_that_was_dropped_is_not_taken_for_a_later_cut() -> None:
 def test_a_restart_after_an_unclean_election_that_was_dropped_is_begun_again() -> None:
     """A compaction holds the restart up until the leader is elected again, cleanly."""
     scene = FollowerScene()
-    partition = scene.host(0)
-    schedule = add_log(scene.logs, partition.leadership)
-    scene.role(partition, leader_epoch=1)
-    scene.run()
-    scene.asked()
-    scene.answer(
-        part(RECORDS, a_copy(0, epoch=1), high_watermark=1),
-        part(SCHEDULE, a_copy(0, b"a", epoch=1) + a_copy(4, b"b", epoch=1), high_watermark=5),
-    )
-    scene.flush()
+    partition, schedule = two_copies(scene, second_offset=4)
     schedule.log.compaction.target_offset = 4
     scene.role(partition, leader_epoch=2, unclean_epoch=2)
     scene.answer()
@@ -147,16 +120,7 @@ def test_a_compaction_that_has_dropped_nothing_while_the_start_was_asked_for_is_
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     scene = FollowerScene()
-    partition = scene.host(0)
-    schedule = add_log(scene.logs, partition.leadership)
-    scene.role(partition, leader_epoch=1)
-    scene.run()
-    scene.asked()
-    scene.answer(
-        part(RECORDS, a_copy(0, epoch=1), high_watermark=1),
-        part(SCHEDULE, a_copy(0, b"a", epoch=1) + a_copy(1, b"b", epoch=1), high_watermark=2),
-    )
-    scene.flush()
+    partition, schedule = two_copies(scene, second_offset=1)
     schedule.log.compaction.target_offset = 1
     scene.role(partition, leader_epoch=2, unclean_epoch=2)
     scene.answer()

@@ -51,6 +51,24 @@ def add_log(logs: Logs, leadership: Leadership) -> ReplicatedLog:
     return ReplicatedLog(leadership, log, producers)
 
 
+def two_copies(scene: FollowerScene, *, second_offset: int) -> tuple[ReplicatedLog, ReplicatedLog]:
+    """Host a partition with two logs in epoch 1: a record in the first one, and in the second one
+    a record at offset 0 and one at `second_offset`, behind a gap unless that is 1.
+    """
+    partition = scene.host(0)
+    schedule = add_log(scene.logs, partition.leadership)
+    scene.role(partition, leader_epoch=1)
+    scene.run()
+    second = a_copy(second_offset, b"b", epoch=1)
+    scene.asked()
+    scene.answer(
+        part(RECORDS, a_copy(0, epoch=1), high_watermark=1),
+        part(SCHEDULE, a_copy(0, b"a", epoch=1) + second, high_watermark=second_offset + 1),
+    )
+    scene.flush()
+    return partition, schedule
+
+
 class TwoLogs(LeaderScene):
     """The partition `shared-0` with a second log, `shared-0.schedule`; broker 1 leads both."""
 
@@ -344,17 +362,7 @@ def test_after_an_unclean_election_a_compacted_schedule_is_copied_anew(
     is_unclean: bool, has_dropped: bool
 ) -> None:
     scene = FollowerScene()
-    partition = scene.host(0)
-    schedule = add_log(scene.logs, partition.leadership)
-    scene.role(partition, leader_epoch=1)
-    scene.run()
-    second = a_copy(4 if has_dropped else 1, b"b", epoch=1)
-    scene.asked()
-    scene.answer(
-        part(RECORDS, a_copy(0, epoch=1), high_watermark=1),
-        part(SCHEDULE, a_copy(0, b"a", epoch=1) + second, high_watermark=5),
-    )
-    scene.flush()
+    partition, schedule = two_copies(scene, second_offset=4 if has_dropped else 1)
     end = schedule.log.log_end_offset
 
     scene.role(partition, leader_epoch=2, unclean_epoch=2 if is_unclean else -1)

@@ -48,7 +48,9 @@ def test_a_busy_broker_releases_as_much_as_it_parks():
 
 
 def test_partitions_that_cannot_release_do_not_hold_up_those_that_can():
-    """As many as a busy broker cannot look at between two retries: they come first each time."""
+    """The partitions that cannot release are tried first after each retry.  In a second a busy
+    broker would look at fewer than there are, if it gave them its whole share of releases.
+    """
     user = Busy()
     count = 120
     user.create("sick", count, delay_enable="true", delay_source="header")
