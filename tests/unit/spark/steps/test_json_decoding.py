@@ -86,8 +86,13 @@ def test_fields_become_columns() -> None:
     ("value", "sentence"),
     [
         (b"", "the value is no JSON: Input data was truncated"),
-        (b"\xff", "the value is no JSON: JSON is malformed: invalid character (byte 0)"),
-        (b'{"id":"\xff"}', "the value is no JSON: invalid start byte in UTF-8"),
+        (b"{]", "the value is no JSON: JSON is malformed: object keys must be strings (byte 1)"),
+        (b"\xff", "the value is no JSON: it is not UTF-8"),
+        (b'{"id":"\xff"}', "the value is no JSON: it is not UTF-8"),
+        (
+            b"\0\0\0\0\xff{]",
+            "the value is no JSON: JSON is malformed: object keys must be strings (byte 1)",
+        ),
         (b"[1]", "the value: expected object, got array"),
         (b'{"id":"a"}', "field amount is missing"),
         (b'{"id":1,"amount":1}', "field id: expected string, got integer"),

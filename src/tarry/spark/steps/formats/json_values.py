@@ -52,15 +52,16 @@ class JsonDecoder:
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the fields of an object."""
+        text = without_frame(value)
         try:
-            found = self._decoder.decode(without_frame(value))
+            found = self._decoder.decode(text)
             row: dict[str, Any] = msgspec.to_builtins(found, builtin_types=PLAIN)
         except msgspec.ValidationError as flaw:
             raise BadValue(sentence_of(str(flaw))) from None
-        except msgspec.DecodeError as flaw:
-            raise BadValue(f"the value is no JSON: {flaw}") from None
-        except UnicodeDecodeError as flaw:
-            raise BadValue(f"the value is no JSON: {flaw.reason} in UTF-8") from None
+        except (msgspec.DecodeError, UnicodeDecodeError) as flaw:
+            # Releases of msgspec raise different errors for bytes that are not UTF-8.
+            told = str(flaw) if _is_utf8(text) else "it is not UTF-8"
+            raise BadValue(f"the value is no JSON: {told}") from None
         except RecursionError:
             raise BadValue("the value is nested too deeply") from None
         return row
@@ -83,6 +84,14 @@ def sentence_of(told: str) -> str:
     flaw = re.sub(r"`([a-z| ]+)`", lambda one: _alternatives(one[1]), flaw)
     flaw = flaw[:1].lower() + flaw[1:]
     return f"field {path}: {flaw}" if path else f"the value: {flaw}"
+
+
+def _is_utf8(text: bytes) -> bool:
+    try:
+        text.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _alternatives(text: str) -> str:
