@@ -21,7 +21,6 @@ from tarry.spark.steps.formats.values import (
     TIME_US_MAX,
     TIME_US_MIN,
     ValueDecoder,
-    decode_values,
 )
 from tarry.spark.steps.refused import StepRefused
 
@@ -237,30 +236,33 @@ class BatchDecoding:
 
 def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.RecordBatch:
     """Return the columns of a batch: decoded fields, then those of the steps."""
-    decoded = decode_values(decoder, batch.column("value").to_pylist())
+    decoded = decoder.decode_all(batch.column("value").to_pylist())
     errors = decoded.errors
     # Flattened: a row without fields is null in each of them.
     columns = dict(zip(decoder.fields.names, decoded.columns.flatten(), strict=True))
+    written = batch.column("timestamp")
     if time:
         times = _event_times(columns[time])
-        errors = [
-            f"field {time} is the event time, and it is {_no_time(columns[time][row].as_py())}"
-            if error is None and not is_there
-            else error
-            for row, (error, is_there) in enumerate(
-                zip(errors, times.is_valid().to_pylist(), strict=True)
-            )
-        ]
-        times, errors = _without_future(times, batch.column("timestamp"), errors, time)
+        if times.null_count:
+            errors = [
+                f"field {time} is the event time, and it is {_no_time(columns[time][row].as_py())}"
+                if error is None and not is_there
+                else error
+                for row, (error, is_there) in enumerate(
+                    zip(errors, times.is_valid().to_pylist(), strict=True)
+                )
+            ]
+        times, errors = _without_future(times, written, errors, time)
     else:
-        times = _known_times(batch.column("timestamp"))
-        errors = [
-            "the record's time is the event time, and it has none that lies between the years 1970 "
-            "and 9998"
-            if error is None and not is_there
-            else error
-            for error, is_there in zip(errors, times.is_valid().to_pylist(), strict=True)
-        ]
+        times = _known_times(written)
+        if times.null_count:
+            errors = [
+                "the record's time is the event time, and it has none that lies between the years "
+                "1970 and 9998"
+                if error is None and not is_there
+                else error
+                for error, is_there in zip(errors, times.is_valid().to_pylist(), strict=True)
+            ]
     rules = [None if error is None else DECODE for error in errors]
     made: dict[str, Any] = dict(columns)
     made[RECORD] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))

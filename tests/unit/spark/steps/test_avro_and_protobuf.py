@@ -30,12 +30,12 @@ from tarry.spark.steps.formats.broken_schemas import TOLD_MAX, TOLD_S, BrokenSch
 from tarry.spark.steps.formats.framing import read_indexes
 from tarry.spark.steps.formats.protobuf_values import ProtobufDecoder
 from tarry.spark.steps.formats.registry import RegistryUnreachable, SchemaRegistry
-from tarry.spark.steps.formats.values import BadValue, ValueDecoder, decode_values
+from tarry.spark.steps.formats.values import BadValue, ValueDecoder
 from tarry.spark.steps.refused import StepRefused
 
 
 def rows_of(decoder: ValueDecoder, *values: bytes) -> tuple[list[Any], list[str | None]]:
-    columns, errors = decode_values(decoder, values)
+    columns, errors = decoder.decode_all(values)
     return columns.to_pylist(), errors
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from tarry.spark.steps.formats.json_values import JsonDecoder
-from tarry.spark.steps.formats.values import BadValue, decode_values
+from tarry.spark.steps.formats.values import BadValue, decode_rows
 from tarry.spark.steps.refused import StepRefused
 
 ORDER: dict[str, Any] = {
@@ -48,7 +48,7 @@ def decoder_for(schema: object) -> JsonDecoder:
 
 
 def flaw_of(schema: object, value: bytes | None) -> str | None:
-    return decode_values(decoder_for(schema), [value]).errors[0]
+    return decoder_for(schema).decode_all([value]).errors[0]
 
 
 def test_fields_become_columns() -> None:
@@ -64,7 +64,7 @@ def test_fields_become_columns() -> None:
         "unknown": True,
     }
 
-    columns, errors = decode_values(decoder_for(ORDER), [json.dumps(value).encode(), None])
+    columns, errors = decoder_for(ORDER).decode_all([json.dumps(value).encode(), None])
 
     assert errors == [None, "the record has no value (null)"]
     assert columns.to_pylist() == [
@@ -121,7 +121,7 @@ def test_a_sentence_is_short_whatever_the_record_has(value: bytes) -> None:
     schema = {**ORDER, "additionalProperties": False}
     decoder = JsonDecoder(json.dumps(schema))
 
-    (error,) = decode_values(decoder, [value % (b"x" * 1_000_000)]).errors
+    (error,) = decoder.decode_all([value % (b"x" * 1_000_000)]).errors
 
     assert error is not None
     assert error.startswith("field ")
@@ -193,6 +193,7 @@ TREES = st.recursive(
     LEAVES,
     lambda inner: (
         objects(inner)
+        | objects(inner).map(lambda item: {"anyOf": [item, {"type": "null"}]})
         | inner.map(lambda item: {"type": "array", "items": item, "maxItems": 2})
         | inner.map(lambda item: {"type": "object", "additionalProperties": item})
     ),
@@ -217,7 +218,7 @@ def test_passes_what_jsonschema_passes(schema: dict[str, Any], value: dict[str, 
     decoder = decoder_for(schema)
     is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)
 
-    columns, errors = decode_values(decoder, [json.dumps(value).encode()])
+    columns, errors = decoder.decode_all([json.dumps(value).encode()])
 
     assert (errors[0] is None) == is_valid, errors
     if is_valid:
@@ -227,9 +228,70 @@ def test_passes_what_jsonschema_passes(schema: dict[str, Any], value: dict[str, 
         }
 
 
+def meeting(schema: dict[str, Any]) -> st.SearchStrategy[Any]:
+    """Values that meet a schema."""
+    if "anyOf" in schema:
+        return st.none() | meeting(schema["anyOf"][0])
+    if "const" in schema or "enum" in schema:
+        return st.sampled_from(schema.get("enum") or [schema["const"]])
+    kind = schema["type"]
+    if kind == "array":
+        return st.lists(meeting(schema["items"]), max_size=schema.get("maxItems", 3))
+    if kind == "object" and "properties" not in schema:
+        return st.dictionaries(NAMES, meeting(schema["additionalProperties"]), max_size=3)
+    if kind == "object":
+        fields = {name: meeting(one) for name, one in schema["properties"].items()}
+        needed = {name: fields.pop(name) for name in schema["required"]}
+        return st.fixed_dictionaries(needed, optional=fields)
+    if kind == "boolean":
+        return st.booleans()
+    if kind in ("integer", "number"):
+        drawn = st.integers(-9, 9).filter(jsonschema.Draft202012Validator(schema).is_valid)
+        return drawn.map(float) if kind == "number" else drawn
+    return st.text(min_size=schema.get("minLength", 0), max_size=schema.get("maxLength", 3))
+
+
+def as_a_column_has_it(value: Any, kind: pa.DataType) -> Any:
+    if value is None:
+        return None
+    if pa.types.is_struct(kind):
+        return {one.name: as_a_column_has_it(value.get(one.name), one.type) for one in kind}
+    if pa.types.is_list(kind):
+        return [as_a_column_has_it(one, kind.value_type) for one in value]
+    if pa.types.is_map(kind):
+        return [(key, as_a_column_has_it(one, kind.item_type)) for key, one in value.items()]
+    return value
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.data(), objects(TREES))
+def test_columns_have_the_values_of_each_row(data: st.DataObject, schema: dict[str, Any]) -> None:
+    values = data.draw(st.lists(st.none() | meeting(schema), max_size=5))
+    decoder = decoder_for(schema)
+
+    columns, errors = decoder.decode_all(
+        [None if value is None else json.dumps(value).encode() for value in values]
+    )
+
+    assert [error is None for error in errors] == [value is not None for value in values]
+    assert columns.type == decoder.fields
+    columns.validate(full=True)
+    assert columns.to_pylist() == [as_a_column_has_it(value, decoder.fields) for value in values]
+
+
+def test_values_with_and_without_a_frame_are_read_in_one_batch() -> None:
+    frame = b"\0\0\0\xff\x07"
+    values = [b'{"a":1}', frame + b'{"a":2}', None, frame, frame[:3], b"", frame + frame + b"{}"]
+
+    columns, errors = decoder_for({"properties": {"a": {"type": "integer"}}}).decode_all(values)
+
+    assert columns.to_pylist() == [{"a": 1}, {"a": 2}, None, None, None, None, None]
+    assert [error is None for error in errors] == [True, True, False, False, False, False, False]
+
+
 @given(st.binary(max_size=40))
 def test_no_bytes_fail_a_task(value: bytes) -> None:
-    columns, errors = decode_values(decoder_for(ORDER), [value])
+    columns, errors = decoder_for(ORDER).decode_all([value])
 
     assert len(columns) == len(errors) == 1
 
@@ -238,7 +300,7 @@ def test_no_bytes_fail_a_task(value: bytes) -> None:
 def test_integers_have_64_bits(number: int) -> None:
     schema = {"properties": {"a": {"type": "integer"}}}
 
-    columns, errors = decode_values(decoder_for(schema), [json.dumps({"a": number}).encode()])
+    columns, errors = decoder_for(schema).decode_all([json.dumps({"a": number}).encode()])
 
     fits = -(2**63) <= number < 2**63
     assert (errors[0] is None) == fits
@@ -257,7 +319,7 @@ class OddDecoder:
 
 
 def test_a_value_that_fits_no_column_spoils_its_own_row_only() -> None:
-    columns, errors = decode_values(OddDecoder(), [b"1", b"300", b"bad", b"2"])
+    columns, errors = decode_rows(OddDecoder(), [b"1", b"300", b"bad", b"2"])
 
     assert columns.to_pylist() == [{"a": 1}, None, None, {"a": 2}]
     assert errors[0] is None and errors[3] is None
@@ -291,8 +353,8 @@ def test_a_time_that_python_cannot_tell_everywhere_spoils_its_own_row(
     }
     well = b'{"plain": "0002-01-01T00:00:00Z", "list": ["9998-12-31T23:59:59Z"]}'
 
-    columns, errors = decode_values(
-        decoder_for(schema), [well, json.dumps({name: value}).encode(), b"{}"]
+    columns, errors = decoder_for(schema).decode_all(
+        [well, json.dumps({name: value}).encode(), b"{}"]
     )
 
     assert errors[0] is errors[2] is None

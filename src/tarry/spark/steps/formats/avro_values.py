@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import fastavro
@@ -14,7 +14,7 @@ from tarry.spark.steps.columns import check_names
 from tarry.spark.steps.formats.broken_schemas import BrokenSchemas
 from tarry.spark.steps.formats.framing import read_frame
 from tarry.spark.steps.formats.registry import SchemaRegistry
-from tarry.spark.steps.formats.values import BadValue
+from tarry.spark.steps.formats.values import BadValue, Decoded, decode_rows
 from tarry.spark.steps.refused import StepRefused
 
 PRIMITIVES: Final[dict[str, pa.DataType]] = {
@@ -56,6 +56,10 @@ class AvroDecoder:
         self._registry = registry
         self._writers: dict[int, Any] = {}
         self._broken = broken or BrokenSchemas()
+
+    def decode_all(self, values: Sequence[bytes | str | None]) -> Decoded:
+        """Decode the values of a batch."""
+        return decode_rows(self, values)
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the fields of a record."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tarry.spark.steps.formats.values import BadValue
@@ -21,16 +22,21 @@ class Framed(NamedTuple):
     value: bytes
 
 
-def without_frame(value: bytes) -> bytes:
-    """Return a value of JSON without its frame: no JSON begins with a zero byte."""
-    if len(value) >= FRAME_BYTES and value[0] == MAGIC:
-        return value[FRAME_BYTES:]
-    return value
+def without_frames(values: Sequence[bytes | str | None]) -> Sequence[bytes | str | None]:
+    """Return values of JSON without their frames: no JSON begins with a zero byte."""
+    if not any(map(is_framed, values)):
+        return values
+    return [value[FRAME_BYTES:] if value and is_framed(value) else value for value in values]
+
+
+def is_framed(value: bytes | str | None) -> bool:
+    """Tell whether a value begins with a frame."""
+    return value is not None and len(value) >= FRAME_BYTES and value[0] == MAGIC
 
 
 def read_frame(value: bytes) -> Framed:
     """Split a value into the schema's id and the rest.  Raises BadValue."""
-    if len(value) < FRAME_BYTES or value[0] != MAGIC:
+    if not is_framed(value):
         raise BadValue("the value has no frame of a registry: a zero byte and a schema's id")
     return Framed(int.from_bytes(value[1:FRAME_BYTES], "big"), value[FRAME_BYTES:])
 

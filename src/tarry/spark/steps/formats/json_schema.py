@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from tarry.spark.options import INT64_MAX
 from tarry.spark.steps.columns import check_names
+from tarry.spark.steps.formats.json_columns import MEMBER
 from tarry.spark.steps.refused import StepRefused
 
 INT64_MIN: Final = -(2**63)
@@ -174,12 +175,16 @@ class SchemaReader:
         for number, (name, given) in enumerate(properties.items()):
             found = self.read(given, f"{place}/properties/{name}", within)
             columns.append(pa.field(name, found.column))
-            # A field of JSON need not be a name of Python.
-            names[f"f{number}"] = name
-            member = (f"f{number}", found.checked)
+            names[MEMBER.format(number)] = name
+            member = (MEMBER.format(number), found.checked)
             members.append(member if name in required else (*member, None))
         checked = msgspec.defstruct(
-            "JsonObject", members, rename=names, kw_only=True, forbid_unknown_fields=is_closed
+            "JsonObject",
+            members,
+            rename=names,
+            kw_only=True,
+            forbid_unknown_fields=is_closed,
+            gc=False,
         )
         return JsonType(checked, pa.struct(columns))
 

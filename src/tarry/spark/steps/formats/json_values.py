@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from datetime import date, datetime
 from typing import Any, Final
 
 import msgspec
+import pyarrow as pa
 
-from tarry.spark.steps.formats.framing import without_frame
+from tarry.spark.steps.formats.framing import without_frames
+from tarry.spark.steps.formats.json_columns import column_of
 from tarry.spark.steps.formats.json_schema import read_schema
-from tarry.spark.steps.formats.values import BadValue
+from tarry.spark.steps.formats.values import (
+    NO_VALUE,
+    Decoded,
+    fitting_rows,
+    is_extreme,
+    shortened,
+)
 from tarry.spark.steps.refused import StepRefused
 
 # `Expected `int`, got `str` - at `$.lines[0].amount``
@@ -50,21 +59,39 @@ class JsonDecoder:
         except (TypeError, ValueError) as flaw:
             raise StepRefused(f"the JSON Schema cannot be checked by msgspec: {flaw}") from None
 
-    def decode(self, value: bytes) -> dict[str, Any]:
-        """Return the fields of an object."""
-        text = without_frame(value)
+    def decode_all(self, values: Sequence[bytes | str | None]) -> Decoded:
+        """Decode the values of a batch."""
+        errors: list[str | None] = [None] * len(values)
+        found: list[Any] = []
+        # Any: a null is an error as well, which needs no question of each value.
+        decode: Any = self._decoder.decode
+        for place, value in enumerate(without_frames(values)):
+            try:
+                found.append(decode(value))
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, TypeError) as flaw:
+                found.append(None)
+                errors[place] = why_not(value, flaw)
         try:
-            found = self._decoder.decode(text)
-            row: dict[str, Any] = msgspec.to_builtins(found, builtin_types=PLAIN)
-        except msgspec.ValidationError as flaw:
-            raise BadValue(sentence_of(str(flaw))) from None
-        except (msgspec.DecodeError, UnicodeDecodeError) as flaw:
-            # Releases of msgspec raise different errors for bytes that are not UTF-8.
-            told = str(flaw) if _is_utf8(text) else "it is not UTF-8"
-            raise BadValue(f"the value is no JSON: {told}") from None
-        except RecursionError:
-            raise BadValue("the value is nested too deeply") from None
-        return row
+            columns = column_of(found, self.fields)
+            if not is_extreme(columns):
+                return Decoded(columns, errors)
+        except (pa.ArrowException, OverflowError, ValueError, TypeError):
+            pass
+        rows = [msgspec.to_builtins(one, builtin_types=PLAIN) for one in found]
+        return fitting_rows(self.fields, rows, errors)
+
+
+def why_not(value: bytes | str | None, flaw: Exception) -> str:
+    """Say why a value could not be decoded."""
+    if value is None:
+        return NO_VALUE
+    if isinstance(flaw, msgspec.ValidationError):
+        return shortened(sentence_of(str(flaw)))
+    if isinstance(flaw, RecursionError):
+        return "the value is nested too deeply"
+    # Releases of msgspec raise different errors for bytes that are not UTF-8.
+    told = str(flaw) if isinstance(value, str) or _is_utf8(value) else "it is not UTF-8"
+    return f"the value is no JSON: {told}"
 
 
 def sentence_of(told: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
@@ -11,7 +11,7 @@ from google.protobuf import descriptor_pb2, descriptor_pool, message, message_fa
 from tarry.spark.steps.columns import check_names
 from tarry.spark.steps.formats.broken_schemas import BrokenSchemas
 from tarry.spark.steps.formats.framing import read_frame, read_indexes
-from tarry.spark.steps.formats.values import BadValue
+from tarry.spark.steps.formats.values import BadValue, Decoded, decode_rows
 from tarry.spark.steps.refused import StepRefused
 
 FIELD: Final = descriptor_pb2.FieldDescriptorProto
@@ -76,6 +76,10 @@ class ProtobufDecoder:
         self._is_framed = is_framed
         self._name = name
         self._broken = broken or BrokenSchemas()
+
+    def decode_all(self, values: Sequence[bytes | str | None]) -> Decoded:
+        """Decode the values of a batch."""
+        return decode_rows(self, values)
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the fields of a message."""

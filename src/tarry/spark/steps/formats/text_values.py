@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pyarrow as pa
 
-from tarry.spark.steps.formats.values import BadValue
+from tarry.spark.steps.formats.values import BadValue, Decoded, decode_rows
 
 
 class TextDecoder:
@@ -14,6 +15,10 @@ class TextDecoder:
 
     def __init__(self) -> None:
         self.fields = pa.struct([("text", pa.string())])
+
+    def decode_all(self, values: Sequence[bytes | str | None]) -> Decoded:
+        """Decode the values of a batch."""
+        return decode_rows(self, values)
 
     def decode(self, value: bytes) -> dict[str, Any]:
         """Return the text."""

@@ -16,22 +16,32 @@ class BadValue(Exception):
     """Value that is not what its schema says; the text is a sentence without its full stop."""
 
 
+class Decoded(NamedTuple):
+    """Columns of a batch, and for each row why it has none (None: it has)."""
+
+    columns: pa.StructArray
+    errors: list[str | None]
+
+
 class ValueDecoder(Protocol):
     """Decoder of one format and one schema."""
 
     # The columns that it makes.
     fields: pa.StructType
 
-    def decode(self, value: bytes) -> dict[str, Any]:
-        """Return the fields of a value.  Raises BadValue."""
+    def decode_all(self, values: Sequence[bytes | str | None]) -> Decoded:
+        """Decode the values of a batch."""
         ...
 
 
-class Decoded(NamedTuple):
-    """Columns of a batch, and for each row why it has none (None: it has)."""
+class RowDecoder(Protocol):
+    """Decoder that knows one value at a time."""
 
-    columns: pa.StructArray
-    errors: list[str | None]
+    fields: pa.StructType
+
+    def decode(self, value: bytes) -> dict[str, Any]:
+        """Return the fields of a value.  Raises BadValue."""
+        ...
 
 
 NO_VALUE: Final = "the record has no value (null)"
@@ -44,8 +54,8 @@ TIME_US_MIN: Final = -62_104_060_800_000_000
 TIME_US_MAX: Final = 253_370_764_799_999_999
 
 
-def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -> Decoded:
-    """Decode the values of a batch."""
+def decode_rows(decoder: RowDecoder, values: Sequence[bytes | str | None]) -> Decoded:
+    """Decode the values of a batch, one after the other."""
     rows: list[dict[str, Any] | None] = []
     errors: list[str | None] = []
     decode = decoder.decode
@@ -57,7 +67,7 @@ def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -
             try:
                 row = decode(value.encode() if isinstance(value, str) else value)
             except BadValue as flaw:
-                error = _short(str(flaw))
+                error = shortened(str(flaw))
         rows.append(row)
         errors.append(error)
     try:
@@ -66,10 +76,11 @@ def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -
             return Decoded(columns, errors)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         pass
-    return _one_by_one(decoder.fields, rows, errors)
+    return fitting_rows(decoder.fields, rows, errors)
 
 
-def _short(error: str) -> str:
+def shortened(error: str) -> str:
+    """Return a sentence that is not longer than a header should be."""
     if len(error) <= ERROR_LETTERS_MAX:
         return error
     return f"{error[: ERROR_LETTERS_MAX - 3]}..."
@@ -95,10 +106,10 @@ def is_extreme(column: pa.Array) -> bool:
     return pa.types.is_list(kind) and is_extreme(column.flatten())
 
 
-def _one_by_one(
+def fitting_rows(
     fields: pa.StructType, rows: list[dict[str, Any] | None], errors: list[str | None]
 ) -> Decoded:
-    """Find the rows whose values no column of this type can hold."""
+    """Return the columns of the rows that fit into them, and say of the others why they do not."""
     for place, row in enumerate(rows):
         for field in fields if row is not None else ():
             assert row is not None
@@ -108,6 +119,6 @@ def _one_by_one(
             except (pa.ArrowException, OverflowError, ValueError, TypeError) as flaw:
                 rows[place] = None
                 told = f"field {field.name} does not fit into {field.type}: {flaw!s:.200}"
-                errors[place] = _short(told)
+                errors[place] = shortened(told)
                 break
     return Decoded(pa.array(rows, fields), errors)
