@@ -7,7 +7,8 @@ from typing import Final
 
 from tarry.spark import option_table as options
 from tarry.spark.option_table import SourceOption
-from tarry.spark.reading.read_options import COLUMNS, REFUSED_SETTINGS, WITHOUT_EFFECT
+from tarry.spark.reading.columns.names import COLUMNS
+from tarry.spark.reading.read_options import WITHOUT_EFFECT
 from tarry.spark.writing.columns import TYPES as WRITTEN_TYPES
 from tarry.spark.writing.write_options import DECIDED
 
@@ -42,6 +43,15 @@ READ_COLUMNS: Final = {
 }
 
 # What a column of a write means.
+# What a column of a read holds where values are decoded.
+TYPED_COLUMNS: Final = {
+    "each field of the schema": ("its type", "Null where the value could not be decoded."),
+    "_record": ("struct", "The record's own columns, as above."),
+    "_error": ("string", "Why the value could not be decoded; null where it could."),
+    "_rule": ("string", "`decode` where `_error` says something; only where `columns` names it."),
+    "_time": ("timestamp", "The event time; only where `columns` names it."),
+}
+
 WRITTEN_COLUMNS: Final = {
     "value": "Must be there. Null is a tombstone.",
     "key": "Rows of a key go to the partition that Java's producer chooses.",
@@ -62,6 +72,10 @@ record. [Rows that are due later](../how-to/write-with-spark.md#rows-that-are-du
 rules."""
 
 
+TYPED_VALUES: Final = """\
+How to: [read values as typed columns](../how-to/read-with-spark.md#values-as-typed-columns)."""
+
+
 def spark_options_page(notice: str) -> str:
     """Write the page."""
     assert tuple(READ_COLUMNS) == COLUMNS
@@ -73,13 +87,17 @@ def spark_options_page(notice: str) -> str:
     lines += ["", "### Of a stream only", "", *option_rows(options.STREAM_ONLY)]
     lines += ["", "### Of ours", "", "Spark's own Kafka source does not have these.", ""]
     lines += option_rows(options.OURS)
+    lines += ["", "### Of values as typed columns", "", TYPED_VALUES, ""]
+    lines += option_rows(options.TYPED)
     lines += ["", "### Taken without an effect", "", "A warning says so.", ""]
     lines += ["| option | what takes its place |", "|---|---|"]
     lines += [f"| `{name}` | {instead} |" for name, instead in WITHOUT_EFFECT.items()]
     lines += ["", "### Refused", "", "| option | reason |", "|---|---|"]
-    lines += [f"| `kafka.{key}` | {reason} |" for key, reason in REFUSED_SETTINGS.items()]
+    lines += [f"| `kafka.{key}` | {reason} |" for key, reason in options.REFUSED_SETTINGS.items()]
     lines += ["", "### Columns of a read", "", "| column | type | |", "|---|---|---|"]
     lines += [f"| `{name}` | {kind} | {about} |" for name, (kind, about) in READ_COLUMNS.items()]
+    lines += ["", "With `valueFormat` they are:", "", "| column | type | |", "|---|---|---|"]
+    lines += [f"| `{name}` | {kind} | {about} |" for name, (kind, about) in TYPED_COLUMNS.items()]
     lines += ["", "## Writing", "", "The mode of a batch is always `append`.", ""]
     lines += option_rows(options.WRITING)
     lines += ["", "### Settings that the sink decides", "", "| option | reason |", "|---|---|"]

@@ -26,7 +26,7 @@ def test_examples_print_what_the_page_says(
     for printed, expected in ran:
         shown = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
         assert shown == expected.strip()
-    assert len(ran) == 4
+    assert len(ran) == 5
     # Two records that the stream has not read: its lag.
     broker.send("orders", b"order 6", b"order 7", partition=0)
     titles, row = run_line(describe).splitlines()[-2:]

@@ -118,9 +118,16 @@ def test_a_topic_that_is_not_there_is_a_sentence(read: DataFrameReader) -> None:
         read.option("subscribe", "nothing").load().collect()
 
 
-def test_a_schema_of_the_user_is_refused(read: DataFrameReader) -> None:
-    with pytest.raises(PySparkException, match="the schema of this source is fixed"):
-        read.schema("id INT").option("subscribe", "nothing").load().collect()
+def test_a_schema_of_the_user_chooses_columns(read: DataFrameReader, broker: Tarry) -> None:
+    broker.topic("chosen")
+    broker.send("chosen", b"a", b"b")
+    reader = read.option("subscribe", "chosen")
+
+    frame = reader.schema("offset BIGINT, value BINARY").load()
+
+    assert [(row.offset, bytes(row.value)) for row in frame.collect()] == [(0, b"a"), (1, b"b")]
+    with pytest.raises(PySparkException, match=r"has id int, and a record has struct<key:binary"):
+        reader.schema("id INT").load().collect()
 
 
 def test_a_session_is_told_of_the_format(spark: SparkSession, broker: Tarry) -> None:

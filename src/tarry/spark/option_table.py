@@ -136,7 +136,9 @@ OURS: Final = (
         "names with commas between",
         "all",
         "Columns that are decoded. Spark does not tell a Python source which ones a query uses. "
-        "`includeHeaders` adds `headers` to them.",
+        "`includeHeaders` adds `headers` to them. With `valueFormat` they are fields (`*`: all), "
+        "`_record`, single ones of its columns such as `_record.offset`, `_time`, `_rule` and "
+        "`_error`.",
     ),
     SourceOption(
         "filters",
@@ -152,6 +154,46 @@ OURS: Final = (
         "How many tasks run at a time: there are as many, or fewer where there is little to read.",
     ),
     SourceOption("tasks", "number", "", "Number of tasks, however little there is to read."),
+)
+
+# Of reading values as typed columns.
+TYPED: Final = (
+    SourceOption(
+        "valueFormat",
+        "json, avro, protobuf, text",
+        "",
+        "Decodes values to columns in the task that fetches them: the fields, then `_record`, a "
+        "struct of the record's own columns, and `_error`, the reason where a value could not be "
+        "decoded.",
+    ),
+    SourceOption(
+        "valueSchema",
+        "path",
+        "",
+        "File that the driver reads: JSON Schema, an Avro schema or a descriptor set of Protobuf. "
+        "For JSON, `.schema(...)` may give the fields' types instead.",
+    ),
+    SourceOption("valueMessage", "name", "", "Type of Protobuf, such as `shop.Order`."),
+    SourceOption(
+        "valueRegistry",
+        "address",
+        "",
+        "Schema registry: values of Avro and Protobuf begin with its frame. Before JSON a frame is "
+        "passed over always.",
+    ),
+    SourceOption(
+        "eventTime",
+        "field",
+        "the record's timestamp",
+        "Field that the column `_time` has: a date-time, or milliseconds since 1970.",
+    ),
+    SourceOption(
+        "mode",
+        "permissive, dropMalformed, failFast",
+        "`permissive`",
+        "What becomes of a value that cannot be decoded: null in all fields and a sentence in "
+        "`_error`; nothing; or a failed query. As in Spark's readers.",
+    ),
 )
 
 WRITING: Final = (
@@ -189,6 +231,17 @@ WRITING: Final = (
         "Taken, since Spark's sink has it; headers are written where there is a column `headers`.",
     ),
 )
+
+# Settings of a client that a source decides itself, and what a user wants instead.
+REFUSED_SETTINGS: Final = {
+    "auto.offset.reset": "the option startingOffsets says where a new query begins, and a query "
+    "that is started again goes on where it was",
+    "key.deserializer": "keys are bytes; cast the column: col('key').cast('string')",
+    "value.deserializer": "values are bytes; cast the column: col('value').cast('string')",
+    "enable.auto.commit": "Spark's checkpoint says how far a query is; the option groupId commits "
+    "offsets beside it",
+    "interceptor.classes": "rows are changed by DataFrame operations",
+}
 
 
 def names_of(*tables: Iterable[SourceOption]) -> tuple[str, ...]:

@@ -32,20 +32,17 @@ class TarrySource(DataSource):
         """Return the columns that the options choose."""
         from tarry.spark.installed import check_pyspark
         from tarry.spark.options import OptionTexts
-        from tarry.spark.reading.read_options import columns_of
-        from tarry.spark.reading.schema import spark_schema
+        from tarry.spark.reading.read_options import schema_of
 
         check_pyspark()
-        return spark_schema(columns_of(OptionTexts(self.options)))
+        return schema_of(OptionTexts(self.options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return the reader of a batch."""
         from tarry.spark.reading.batch import BatchReader
         from tarry.spark.reading.read_options import parse_read_options
-        from tarry.spark.reading.schema import check_schema
 
-        options = parse_read_options(self.options, is_stream=False)
-        check_schema(schema, options.columns)
+        options = parse_read_options(self.options, is_stream=False, schema=schema)
         if options.has_filters:
             from tarry.spark.reading.filters import FilteringBatchReader
 
@@ -55,12 +52,9 @@ class TarrySource(DataSource):
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:
         """Return the reader of a stream."""
         from tarry.spark.reading.read_options import parse_read_options
-        from tarry.spark.reading.schema import check_schema
         from tarry.spark.reading.stream import StreamReader
 
-        options = parse_read_options(self.options, is_stream=True)
-        check_schema(schema, options.columns)
-        return StreamReader(options)
+        return StreamReader(parse_read_options(self.options, is_stream=True, schema=schema))
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch."""

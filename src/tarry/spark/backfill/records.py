@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.spark.archive.manifest import ArchivedFile, OffsetSpan
 from tarry.spark.archive.ordered_rows import ordered_rows
+from tarry.spark.reading.columns.names import COLUMNS
 from tarry.spark.reading.plan import ReadRange
-from tarry.spark.reading.read_options import COLUMNS
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,8 +61,8 @@ def _archived(path: Path, file: ArchivedFile, span: OffsetSpan) -> Iterator[pa.R
     """Yield the rows of a file as the source gives them."""
     from pyspark.sql.pandas.types import to_arrow_schema
 
+    from tarry.spark.reading.columns.schema import spark_schema
     from tarry.spark.reading.rows import CLIENT_NAMES, as_spark_has_it
-    from tarry.spark.reading.schema import spark_schema
 
     arrow = load_pyarrow()
     schema: Any = to_arrow_schema(spark_schema(COLUMNS), timezone="UTC")
@@ -78,7 +78,7 @@ def records_frame(
     spark: SparkSession, tasks: Sequence[RecordTask], settings: Mapping[str, str]
 ) -> DataFrame:
     """Return the records of all tasks, with the columns of the source."""
-    from tarry.spark.reading.schema import spark_schema
+    from tarry.spark.reading.columns.schema import spark_schema
 
     schema = spark_schema(COLUMNS)
     if not tasks:

@@ -10,7 +10,7 @@ from tarry.spark import steps
 from tarry.spark.pipeline.file.mistakes import Mistake
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.toml_lines import KeyPath
-from tarry.spark.pipeline.queries import aggregate_frame, decoded_records, records_of
+from tarry.spark.pipeline.queries import aggregate_frame, read_decoded
 from tarry.spark.pipeline.stages import CLEAN, choose, stages_of
 from tarry.spark.steps.checking import check_expression
 from tarry.spark.steps.columns import OWN
@@ -25,7 +25,7 @@ def expression_mistakes(spark: SparkSession, pipeline: Pipeline) -> list[Mistake
         return []
     try:
         (stage,) = choose(stages_of(pipeline), CLEAN)
-        decoded = decoded_records(pipeline, records_of(spark, pipeline, stage))
+        decoded = read_decoded(spark, pipeline, stage)
     except steps.StepRefused as refusal:
         return [pipeline.mistake(("decode",), str(refusal))]
     found: list[tuple[KeyPath, str]] = []

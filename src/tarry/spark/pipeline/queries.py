@@ -11,6 +11,7 @@ from tarry.spark.pipeline.file.values import duration_ms
 from tarry.spark.pipeline.left_out import loss_path
 from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
 from tarry.spark.pipeline.stages import CLEAN, Stage
+from tarry.spark.steps.decoding import checked_decoding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -24,10 +25,17 @@ DUPLICATE: Final = "duplicate"
 LATE: Final = "late"
 
 
-def records_of(
+# What the source makes of values: all that the steps need.
+DECODED: Final = "*, _record, _time, _rule, _error"
+
+
+def read_decoded(
     spark: SparkSession, pipeline: Pipeline, stage: Stage, *, skips_lost: bool = False
 ) -> DataFrame:
-    """Read the topics of a stage; with `skips_lost`, what is there where records are lost."""
+    """Read the topics of a stage, decoded; with `skips_lost`, what is there where records are lost.
+
+    Values are decoded where they are fetched: they cross to Spark once.  Raises StepRefused.
+    """
     source = pipeline.source
     reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
     reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
@@ -52,11 +60,27 @@ def records_of(
         records = source.rate * duration_ms(pipeline.every) // 1_000
         records = min(max(1, records), INT64_MAX)
         reader = reader.option("maxOffsetsPerTrigger", records)
-    return reader.load()
+    return reader.options(**_decoding(pipeline)).option("columns", DECODED).load()
+
+
+def _decoding(pipeline: Pipeline) -> dict[str, str]:
+    """Return the options by which the source decodes values.  Raises StepRefused."""
+    decode, time = pipeline.decode, pipeline.source.time
+    assert decode is not None
+    # The source reads them in another process, whose refusals are stack traces here.
+    checked_decoding(decode.format, decode.schema, decode.message, decode.registry, time)
+    options = {
+        "valueFormat": decode.format,
+        "valueSchema": decode.schema,
+        "valueMessage": decode.message,
+        "valueRegistry": decode.registry,
+        "eventTime": time,
+    }
+    return {name: str(given) for name, given in options.items() if given is not None}
 
 
 def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
-    """Decode the values of records.  Raises StepRefused."""
+    """Decode the values of records that come from an archive.  Raises StepRefused."""
     decode = pipeline.decode
     assert decode is not None
     return steps.decode(
@@ -69,10 +93,10 @@ def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     )
 
 
-def clean_frame(pipeline: Pipeline, records: DataFrame) -> DataFrame:
+def clean_frame(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
     """Make the rows of the stage `clean`, as the sink takes them."""
     assert pipeline.clean is not None
-    frame = decoded_records(pipeline, records)
+    frame = decoded
     if pipeline.check:
         frame = steps.check(frame, pipeline.check)
     rules = [DECODE, *pipeline.check]
@@ -84,11 +108,11 @@ def clean_frame(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     return steps.clean(frame, topic=pipeline.clean.topic, rejected=pipeline.clean.rejected)
 
 
-def frame_of(pipeline: Pipeline, stage: Stage, records: DataFrame) -> DataFrame:
+def frame_of(pipeline: Pipeline, stage: Stage, decoded: DataFrame) -> DataFrame:
     """Make the rows of a stage, as the sink takes them."""
     if stage.kind == CLEAN:
-        return clean_frame(pipeline, records)
-    decoded = _observed(decoded_records(pipeline, records), [])
+        return clean_frame(pipeline, decoded)
+    decoded = _observed(decoded, [])
     for result in pipeline.aggregates:
         if result.name == stage.name:
             return aggregate_frame(result, decoded)

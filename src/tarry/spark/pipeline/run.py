@@ -16,7 +16,7 @@ from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.left_out import LeftOut, loss_path
 from tarry.spark.pipeline.listener import StageListener
 from tarry.spark.pipeline.progress import BatchProgress, Progress, ProgressFile, StageSums
-from tarry.spark.pipeline.queries import frame_of, query_name, records_of, start_query
+from tarry.spark.pipeline.queries import frame_of, query_name, read_decoded, start_query
 from tarry.spark.pipeline.stage_runs import ArchiveRun, QueryRun, StageRun
 from tarry.spark.pipeline.stages import ARCHIVE, Stage, choose, stages_of
 from tarry.spark.pipeline.supervisor import Supervisor
@@ -153,7 +153,7 @@ class _Runs:
             return ArchiveRun(session, pipeline, stage, self.progress, left_out)
 
         def start(once: bool) -> StreamingQuery:
-            records = records_of(session, pipeline, stage, skips_lost=skips_lost)
-            return start_query(pipeline, stage, frame_of(pipeline, stage, records), once=once)
+            decoded = read_decoded(session, pipeline, stage, skips_lost=skips_lost)
+            return start_query(pipeline, stage, frame_of(pipeline, stage, decoded), once=once)
 
         return QueryRun(stage.name, start, self.listener)

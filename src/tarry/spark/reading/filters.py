@@ -6,9 +6,10 @@ narrows the start alone: a record behind a young one may be old.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.datasource import (
     EqualTo,
@@ -22,6 +23,7 @@ from pyspark.sql.datasource import (
 
 from tarry.spark.reading.batch import BatchReader
 from tarry.spark.reading.plan import ReadRange
+from tarry.spark.steps.columns import RECORD
 
 if TYPE_CHECKING:
     from tarry.spark.reading.cluster import TopicLogs
@@ -39,7 +41,9 @@ class FilteringBatchReader(BatchReader):
 
     def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:
         """Keep the conditions, and let Spark evaluate all of them too."""
-        self.filters = tuple(filters)
+        self.filters = (
+            tuple(filters) if self.options.values is None else tuple(filters_of_record(filters))
+        )
         return filters
 
     def narrowed(self, ranges: list[ReadRange], logs: TopicLogs) -> list[ReadRange]:
@@ -58,6 +62,19 @@ class FilteringBatchReader(BatchReader):
             first = one.end if first < 0 else min(max(one.first, first), one.end)
             parts.append(ReadRange(one.topic, one.partition, first, one.end))
         return parts
+
+
+def filters_of_record(filters: Iterable[Filter]) -> Iterator[Filter]:
+    """Yield the conditions on a record's own columns, by their names.
+
+    Where values are columns, those of the record are in the struct `_record`.
+    """
+    for each in filters:
+        name = getattr(each, "attribute", ())
+        if name[:1] == (RECORD,) and len(name) > 1:
+            # Any: all conditions that name a column are dataclasses with it, and their base is not.
+            condition: Any = each
+            yield replace(condition, attribute=name[1:])
 
 
 def narrowed_range(one: ReadRange, filters: Iterable[Filter]) -> ReadRange:

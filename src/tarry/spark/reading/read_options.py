@@ -6,11 +6,20 @@ import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tarry.base.errors import InvalidSetting
 from tarry.client.settings import ConsumerSettings
-from tarry.spark.option_table import BATCH_ONLY, BOTH, OURS, STRATEGIES, STREAM_ONLY, names_of
+from tarry.spark.option_table import (
+    BATCH_ONLY,
+    BOTH,
+    OURS,
+    REFUSED_SETTINGS,
+    STRATEGIES,
+    STREAM_ONLY,
+    TYPED,
+    names_of,
+)
 from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
 from tarry.spark.reading.bounds import (
     AT_EARLIEST,
@@ -25,27 +34,20 @@ from tarry.spark.reading.bounds import (
     parse_time,
     parse_times,
 )
+from tarry.spark.reading.columns.names import COLUMNS, HEADERS
+from tarry.spark.reading.columns.schema import columns_by_schema, spark_schema
+from tarry.spark.reading.columns.value_columns import ValueColumns
+from tarry.spark.reading.columns.value_options import typed_schema, value_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
 
 log = logging.getLogger("tarry.spark")
-
-HEADERS: Final = "headers"
-
-# Columns in their order; the last one is there if `includeHeaders` is true.
-COLUMNS: Final = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    HEADERS,
-)
 
 STRATEGY_NAMES: Final = names_of(STRATEGIES)
 STREAM_NAMES: Final = names_of(STREAM_ONLY)
 BATCH_NAMES: Final = names_of(BATCH_ONLY)
-NAMES: Final = names_of(BOTH, BATCH_ONLY, STREAM_ONLY, OURS)
+NAMES: Final = names_of(BOTH, BATCH_ONLY, STREAM_ONLY, OURS, TYPED)
 
 # Spark's options for what this source does by other means, and these means.
 WITHOUT_EFFECT: Final = {
@@ -54,17 +56,6 @@ WITHOUT_EFFECT: Final = {
     "kafkaConsumer.pollTimeoutMs": "kafka.default.api.timeout.ms is how long rows may take",
     "fetchOffset.numRetries": "the client asks again until kafka.default.api.timeout.ms is over",
     "fetchOffset.retryIntervalMs": "kafka.retry.backoff.ms is the pause before asking again",
-}
-
-# Settings of a client that a source decides itself, and what a user wants instead.
-REFUSED_SETTINGS: Final = {
-    "auto.offset.reset": "the option startingOffsets says where a new query begins, and a query "
-    "that is started again goes on where it was",
-    "key.deserializer": "keys are bytes; cast the column: col('key').cast('string')",
-    "value.deserializer": "values are bytes; cast the column: col('value').cast('string')",
-    "enable.auto.commit": "Spark's checkpoint says how far a query is; the option groupId commits "
-    "offsets beside it",
-    "interceptor.classes": "rows are changed by DataFrame operations",
 }
 
 TRIGGER_DELAY_MS: Final = 15 * 60_000
@@ -91,7 +82,10 @@ class ReadOptions:
     trigger_offsets_max: int | None
     trigger_offsets_min: int | None
     trigger_delay_ms_max: int
+    # What is fetched of records.
     columns: tuple[str, ...]
+    # What becomes of it where values are decoded; None: they are bytes.
+    values: ValueColumns | None
     clips_times: bool
     group_id: str
     has_filters: bool
@@ -100,8 +94,13 @@ class ReadOptions:
     tasks: int | None
 
 
-def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOptions:
-    """Return the options of a batch or of a stream; refuse what cannot be meant."""
+def parse_read_options(
+    given: Mapping[str, str], *, is_stream: bool, schema: StructType | None = None
+) -> ReadOptions:
+    """Return the options of a batch or of a stream; refuse what cannot be meant.
+
+    `schema` is what a user gave by `.schema(...)`, or that of the options.
+    """
     texts = OptionTexts(given)
     texts.check_known((*NAMES, *WITHOUT_EFFECT))
     if is_stream:
@@ -123,6 +122,7 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         raise OptionRefused(
             f"startingOffsetsByTimestampStrategy={strategy!r:.60} is neither error nor latest"
         )
+    values = value_columns(texts, schema)
     return ReadOptions(
         settings=_settings(texts),
         choice=choice,
@@ -136,7 +136,8 @@ def parse_read_options(given: Mapping[str, str], *, is_stream: bool) -> ReadOpti
         trigger_offsets_max=most,
         trigger_offsets_min=least,
         trigger_delay_ms_max=texts.duration_ms("maxTriggerDelay", TRIGGER_DELAY_MS),
-        columns=columns_of(texts),
+        columns=_plain_columns(texts, schema) if values is None else values.fetched,
+        values=values,
         clips_times=texts.flag("clipTimestamps", False),
         group_id=(texts.text("groupId") or "").strip(),
         has_filters=texts.flag("filters", False),
@@ -163,6 +164,21 @@ def columns_of(texts: OptionTexts) -> tuple[str, ...]:
     if has_headers and HEADERS not in columns:
         columns.append(HEADERS)
     return tuple(columns)
+
+
+def schema_of(texts: OptionTexts) -> StructType:
+    """Return the schema of a read by its options alone."""
+    values = value_columns(texts, None)
+    return spark_schema(columns_of(texts)) if values is None else typed_schema(values)
+
+
+def _plain_columns(texts: OptionTexts, schema: StructType | None) -> tuple[str, ...]:
+    columns = columns_of(texts)
+    if schema is None or schema == spark_schema(columns):
+        return columns
+    if texts.text("columns") is not None:
+        raise OptionRefused("choose columns by .schema(...) or by the option columns, not by both")
+    return columns_by_schema(schema, COLUMNS)
 
 
 def _choice(texts: OptionTexts) -> TopicChoice:

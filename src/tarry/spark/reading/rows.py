@@ -19,9 +19,9 @@ from tarry.spark.options import OptionRefused
 from tarry.spark.reading.advance import why_gone
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.columns.schema import spark_schema
 from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
 from tarry.spark.reading.plan import ReadRange
-from tarry.spark.reading.schema import spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -64,7 +64,8 @@ class TaskReader:
                 clips_times=options.clips_times,
             )
             assert isinstance(partition, TaskPartition)
-            yield from reader.batches(ranges, partition.topic_ids, partition.epochs)
+            batches = reader.batches(ranges, partition.topic_ids, partition.epochs)
+            yield from batches if options.values is None else options.values.batches(batches)
 
 
 def ranges_of(by_topic: Mapping[str, list[tuple[int, int, int]]]) -> Ranges:

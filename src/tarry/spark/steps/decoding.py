@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from functools import lru_cache
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
 from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME, check_names
-from tarry.spark.steps.formats.json_values import JsonDecoder
-from tarry.spark.steps.formats.registry import registry_at
-from tarry.spark.steps.formats.text_values import TextDecoder
+from tarry.spark.steps.decoders import ValueDecoding, decoder_of, value_decoding
 from tarry.spark.steps.formats.values import (
     TIME_US_MAX,
     TIME_US_MIN,
@@ -27,11 +22,6 @@ from tarry.spark.steps.refused import StepRefused
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
-
-FORMATS: Final = ("json", "avro", "protobuf", "text")
-
-# What a format needs besides, by the name of its extra.
-LIBRARIES: Final = {"avro": "fastavro", "protobuf": "google.protobuf"}
 
 # What `_rule` says of a value that could not be decoded.
 DECODE: Final = "decode"
@@ -58,59 +48,59 @@ TYPE_TEXTS: Final[dict[pa.DataType, str]] = {
 }
 
 
-@dataclass(frozen=True)
-class ValueDecoding:
-    """Way of decoding, as it goes to the workers: a schema by its text."""
-
-    format: str
-    schema: bytes = b""
-    # Message of a descriptor set.
-    message: str = ""
-    # Address of a registry; empty: values have no frame, or need none.
-    registry: str = ""
-    # Field that is the event time; empty: the record's timestamp.
-    time: str = ""
-
-
 def decode(
     df: DataFrame,
     *,
     format: str,
-    schema: str | Path | None = None,
+    schema: str | Path | StructType | None = None,
     message: str | None = None,
     registry: str | None = None,
     time: str | None = None,
 ) -> DataFrame:
     """Decode the column `value` to columns.
 
-    `format` is `json` (`schema` is a file of JSON Schema), `avro` (a schema, `.avsc`), `protobuf`
-    (a descriptor set; `message` names the type) or `text` (one column, `text`).  `registry` is the
-    address of a schema registry: values of Avro and Protobuf then begin with its frame, and Avro
-    is read by its writer's schema; before JSON a frame is passed over always.
+    `format` is `json` (`schema` is a file of JSON Schema, or a StructType), `avro` (a schema,
+    `.avsc`), `protobuf` (a descriptor set; `message` names the type) or `text` (one column,
+    `text`).  `registry` is the address of a schema registry: values of Avro and Protobuf then begin
+    with its frame, and Avro is read by its writer's schema; before JSON a frame is passed over
+    always.
     `time` names the field that is the event time: a date-time, or an integer of milliseconds since
     1970, not more than a day ahead of the record's timestamp; without `time` it is that timestamp,
     which must lie between the years 1970 and 9998.
     A value that cannot be decoded is not dropped: its `_rule` is `decode` and its `_error` a
     sentence.  Raises StepRefused.
     """
-    made = _decoding(format, schema, message, registry, time)
-    decoder = decoder_of(made)
-    check_names(field.name for field in decoder.fields)
-    _check_time(decoder.fields, made.time)
+    made = checked_decoding(format, schema, message, registry, time)
     for needed in ("value", "timestamp"):
         if needed not in df.columns:
             raise StepRefused(
                 f"decode needs the column {needed}, as the source of topics gives it, and there "
                 f"are {', '.join(df.columns)}"
             )
-    return df.mapInArrow(BatchDecoding(made), _spark_schema(decoder.fields, df.schema))
+    fields = decoder_of(made).fields
+    return df.mapInArrow(BatchDecoding(made), decoded_schema(fields, df.schema))
+
+
+def checked_decoding(
+    format: str,
+    schema: str | Path | StructType | None,
+    message: str | None = None,
+    registry: str | None = None,
+    time: str | None = None,
+) -> ValueDecoding:
+    """Return the way of decoding.  Raises StepRefused for what cannot become columns."""
+    made = value_decoding(format, schema, message, registry, time)
+    fields = decoder_of(made).fields
+    check_names(fields.names)
+    _check_time(fields, made.time)
+    return made
 
 
 def column_types(
     *, format: str, schema: str | Path | None, message: str | None, registry: str | None
 ) -> dict[str, pa.DataType]:
     """Return the types of the columns that `decode` makes of values.  Raises StepRefused."""
-    decoder = decoder_of(_decoding(format, schema, message, registry, None))
+    decoder = decoder_of(value_decoding(format, schema, message, registry))
     return {field.name: field.type for field in decoder.fields}
 
 
@@ -128,71 +118,6 @@ def type_text(kind: pa.DataType) -> str:
     return TYPE_TEXTS[kind]
 
 
-def _decoding(
-    format: str,
-    schema: str | Path | None,
-    message: str | None,
-    registry: str | None,
-    time: str | None,
-) -> ValueDecoding:
-    text = _schema(format, schema, message, registry)
-    return ValueDecoding(format, text, message or "", registry or "", time or "")
-
-
-def _schema(
-    format: str, schema: str | Path | None, message: str | None, registry: str | None
-) -> bytes:
-    """Return what the schema's file has.  Raises StepRefused for what does not go together."""
-    if format not in FORMATS:
-        raise StepRefused(f"there is no format {format!r:.60}; there are {', '.join(FORMATS)}")
-    if (message is not None) != (format == "protobuf"):
-        raise StepRefused(
-            "the format protobuf needs message, such as shop.Order"
-            if format == "protobuf"
-            else f"the format {format} has no messages: leave out message={message!r:.60}"
-        )
-    if format == "text":
-        if schema is not None or registry is not None:
-            raise StepRefused("the format text has neither schema nor registry: leave them out")
-        return b""
-    if schema is None:
-        raise StepRefused(f"the format {format} needs a schema: name its file")
-    library = LIBRARIES.get(format)
-    if library is not None and not _is_installed(library):
-        raise StepRefused(f'the format {format} needs {library}: pip install "tarry[{format}]"')
-    try:
-        return Path(schema).read_bytes()
-    except OSError as flaw:
-        raise StepRefused(f"the schema {schema} cannot be read: {flaw}") from None
-
-
-def _is_installed(library: str) -> bool:
-    try:
-        return find_spec(library) is not None
-    except ModuleNotFoundError:
-        return False
-
-
-@lru_cache(maxsize=16)
-def decoder_of(decoding: ValueDecoding) -> ValueDecoder:
-    """Make the decoder; a worker makes it once."""
-    if decoding.format == "text":
-        return TextDecoder()
-    if decoding.format == "protobuf":
-        from tarry.spark.steps.formats.protobuf_values import ProtobufDecoder
-
-        return ProtobufDecoder(decoding.schema, decoding.message, is_framed=bool(decoding.registry))
-    try:
-        text = decoding.schema.decode()
-    except UnicodeDecodeError as flaw:
-        raise StepRefused(f"the schema is no UTF-8 at byte {flaw.start}") from None
-    if decoding.format == "avro":
-        from tarry.spark.steps.formats.avro_values import AvroDecoder
-
-        return AvroDecoder(text, registry_at(decoding.registry) if decoding.registry else None)
-    return JsonDecoder(text)
-
-
 def _check_time(fields: pa.StructType, name: str) -> None:
     if not name:
         return
@@ -208,7 +133,8 @@ def _check_time(fields: pa.StructType, name: str) -> None:
         )
 
 
-def _spark_schema(fields: pa.StructType, source: StructType) -> StructType:
+def decoded_schema(fields: pa.StructType, source: StructType) -> StructType:
+    """Return the schema of what is decoded, and of the steps' own columns."""
     from pyspark.sql.pandas.types import from_arrow_type
     from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
@@ -236,24 +162,37 @@ class BatchDecoding:
 
 def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.RecordBatch:
     """Return the columns of a batch: decoded fields, then those of the steps."""
+    columns, errors = decoded_columns(decoder, batch)
+    times, errors = event_times(columns, batch, errors, time)
+    made: dict[str, Any] = dict(columns)
+    made[RECORD] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    made[TIME] = times
+    made[RULE] = rules_of(errors)
+    made[ERROR] = pa.array(errors, pa.string())
+    return pa.RecordBatch.from_pydict(made)
+
+
+def decoded_columns(
+    decoder: ValueDecoder, batch: pa.RecordBatch
+) -> tuple[dict[str, pa.Array], list[str | None]]:
+    """Return the fields of a batch's values by name, and why a row has none."""
     decoded = decoder.decode_all(batch.column("value").to_pylist())
-    errors = decoded.errors
     # Flattened: a row without fields is null in each of them.
-    columns = dict(zip(decoder.fields.names, decoded.columns.flatten(), strict=True))
+    return dict(zip(decoder.fields.names, decoded.columns.flatten(), strict=True)), decoded.errors
+
+
+def rules_of(errors: list[str | None]) -> pa.Array:
+    """Return the rule that each row has failed: to be decoded, or none."""
+    return pa.array([None if error is None else DECODE for error in errors], pa.string())
+
+
+def event_times(
+    columns: Mapping[str, pa.Array], batch: pa.RecordBatch, errors: list[str | None], time: str
+) -> tuple[pa.Array, list[str | None]]:
+    """Return the event times, by the field `time` or by records' timestamps, and the errors: a row
+    without one has another."""
     written = batch.column("timestamp")
-    if time:
-        times = _event_times(columns[time])
-        if times.null_count:
-            errors = [
-                f"field {time} is the event time, and it is {_no_time(columns[time][row].as_py())}"
-                if error is None and not is_there
-                else error
-                for row, (error, is_there) in enumerate(
-                    zip(errors, times.is_valid().to_pylist(), strict=True)
-                )
-            ]
-        times, errors = _without_future(times, written, errors, time)
-    else:
+    if not time:
         times = _known_times(written)
         if times.null_count:
             errors = [
@@ -263,13 +202,19 @@ def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.
                 else error
                 for error, is_there in zip(errors, times.is_valid().to_pylist(), strict=True)
             ]
-    rules = [None if error is None else DECODE for error in errors]
-    made: dict[str, Any] = dict(columns)
-    made[RECORD] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
-    made[TIME] = times
-    made[RULE] = pa.array(rules, pa.string())
-    made[ERROR] = pa.array(errors, pa.string())
-    return pa.RecordBatch.from_pydict(made)
+        return times, errors
+    given = columns[time]
+    times = _event_times(given)
+    if times.null_count:
+        errors = [
+            f"field {time} is the event time, and it is {_no_time(given[row].as_py())}"
+            if error is None and not is_there
+            else error
+            for row, (error, is_there) in enumerate(
+                zip(errors, times.is_valid().to_pylist(), strict=True)
+            )
+        ]
+    return _without_future(times, written, errors, time)
 
 
 def _known_times(written: pa.Array) -> pa.Array:

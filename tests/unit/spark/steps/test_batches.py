@@ -13,7 +13,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from tarry.spark.steps.columns import quoted
-from tarry.spark.steps.decoding import BatchDecoding, ValueDecoding, decoder_of
+from tarry.spark.steps.decoders import ValueDecoding, decoder_of
+from tarry.spark.steps.decoding import BatchDecoding
 from tarry.spark.steps.formats.values import TIME_US_MAX, TIME_US_MIN, is_extreme
 
 EVENT = {

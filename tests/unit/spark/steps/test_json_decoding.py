@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from tarry.spark.steps.formats.json_values import JsonDecoder
+from tarry.spark.steps.formats.json_values import JsonDecoder, json_types
 from tarry.spark.steps.formats.values import BadValue, decode_rows
 from tarry.spark.steps.refused import StepRefused
 
@@ -44,7 +44,7 @@ ORDER: dict[str, Any] = {
 
 
 def decoder_for(schema: object) -> JsonDecoder:
-    return JsonDecoder(json.dumps(schema))
+    return JsonDecoder(json_types(json.dumps(schema)))
 
 
 def flaw_of(schema: object, value: bytes | None) -> str | None:
@@ -119,7 +119,7 @@ def test_a_wrong_value_gets_a_sentence_with_its_field(value: bytes, sentence: st
 def test_a_sentence_is_short_whatever_the_record_has(value: bytes) -> None:
     # It goes into a header: a record of a megabyte would not fit into its topic any more.
     schema = {**ORDER, "additionalProperties": False}
-    decoder = JsonDecoder(json.dumps(schema))
+    decoder = JsonDecoder(json_types(json.dumps(schema)))
 
     (error,) = decoder.decode_all([value % (b"x" * 1_000_000)]).errors
 

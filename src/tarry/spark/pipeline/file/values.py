@@ -21,9 +21,9 @@ from tarry.client.settings import (
     ProducerSettings,
     parse_addresses,
 )
+from tarry.spark.option_table import REFUSED_SETTINGS
 from tarry.spark.options import DURATIONS_MS
 from tarry.spark.reading.bounds import AT_EARLIEST, AT_LATEST
-from tarry.spark.reading.read_options import REFUSED_SETTINGS
 from tarry.spark.writing.write_options import DECIDED, is_decided_so
 
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")

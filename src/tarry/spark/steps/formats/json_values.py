@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -12,7 +13,7 @@ import pyarrow as pa
 
 from tarry.spark.steps.formats.framing import without_frames
 from tarry.spark.steps.formats.json_columns import column_of
-from tarry.spark.steps.formats.json_schema import read_schema
+from tarry.spark.steps.formats.json_schema import JsonType, read_schema
 from tarry.spark.steps.formats.values import (
     NO_VALUE,
     Decoded,
@@ -41,18 +42,13 @@ WORDS: Final = {
 }
 
 # Types that columns take as they are.
-PLAIN: Final = (datetime, date)
+PLAIN: Final = (datetime, date, Decimal, bytes)
 
 
 class JsonDecoder:
     """Decoder of JSON."""
 
-    def __init__(self, schema_text: str) -> None:
-        try:
-            schema = msgspec.json.decode(schema_text)
-        except msgspec.DecodeError as flaw:
-            raise StepRefused(f"the JSON Schema is no JSON: {flaw}") from None
-        types = read_schema(schema)
+    def __init__(self, types: JsonType) -> None:
         self.fields = types.column
         try:
             self._decoder = msgspec.json.Decoder(types.checked)
@@ -79,6 +75,15 @@ class JsonDecoder:
             pass
         rows = [msgspec.to_builtins(one, builtin_types=PLAIN) for one in found]
         return fitting_rows(self.fields, rows, errors)
+
+
+def json_types(schema_text: str) -> JsonType:
+    """Return the types of a JSON Schema.  Raises StepRefused."""
+    try:
+        schema = msgspec.json.decode(schema_text)
+    except msgspec.DecodeError as flaw:
+        raise StepRefused(f"the JSON Schema is no JSON: {flaw}") from None
+    return read_schema(schema)
 
 
 def why_not(value: bytes | str | None, flaw: Exception) -> str:

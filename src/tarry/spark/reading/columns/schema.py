@@ -17,8 +17,9 @@ from pyspark.sql.types import (
 )
 
 from tarry.spark.options import OptionRefused
+from tarry.spark.reading.columns.names import HEADERS
 
-HEADERS: Final = ArrayType(
+HEADERS_TYPE: Final = ArrayType(
     StructType([StructField("key", StringType()), StructField("value", BinaryType())])
 )
 
@@ -30,7 +31,7 @@ TYPES: Final[dict[str, DataType]] = {
     "offset": LongType(),
     "timestamp": TimestampType(),
     "timestampType": IntegerType(),
-    "headers": HEADERS,
+    HEADERS: HEADERS_TYPE,
 }
 
 
@@ -39,11 +40,16 @@ def spark_schema(columns: tuple[str, ...]) -> StructType:
     return StructType([StructField(name, TYPES[name]) for name in columns])
 
 
-def check_schema(given: StructType, columns: tuple[str, ...]) -> None:
-    """Refuse a schema that a user gave and that is not that of these columns."""
-    wanted = spark_schema(columns)
-    if given != wanted:
-        raise OptionRefused(
-            "the schema of this source is fixed: leave out .schema(...), and choose columns by the "
-            f"option columns. It is {wanted.simpleString()}, not {given.simpleString():.300}"
-        )
+def columns_by_schema(given: StructType, columns: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the columns that a given schema chooses of these.  Raises OptionRefused."""
+    by_name = {field.name: field.dataType.simpleString() for field in spark_schema(columns)}
+    names = tuple(given.names)
+    for field in given:
+        kind = field.dataType.simpleString()
+        if by_name.get(field.name) != kind or names.count(field.name) > 1:
+            raise OptionRefused(
+                f".schema(...) has {field.name:.60} {kind:.100}, and a record has "
+                f"{spark_schema(columns).simpleString()}: choose some of them. Fields of values "
+                "are columns with the option valueFormat"
+            )
+    return names

@@ -1,0 +1,1 @@
+"""Columns of a read: those of records as they are, and fields of values that are decoded."""

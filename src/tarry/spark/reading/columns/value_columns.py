@@ -1,0 +1,92 @@
+"""Values as typed columns: decoded in the task that has fetched them.
+
+The columns are those of the step `decode`: the fields, `_record` with the record's own columns,
+`_time`, `_rule` and `_error`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.base.errors import TarryError
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME
+from tarry.spark.steps.decoders import ValueDecoding, decoder_of
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from tarry.spark.steps.formats.values import ValueDecoder
+
+# Rows that are decoded together: their values are objects for a moment, of some KB each.
+ROWS_MAX: Final = 10_000
+
+PERMISSIVE: Final = "permissive"
+DROP_MALFORMED: Final = "dropmalformed"
+FAIL_FAST: Final = "failfast"
+
+
+class ValueMalformed(TarryError):
+    """Error of a task that reads with `mode=failFast` and has a value that cannot be decoded."""
+
+
+@dataclass(frozen=True)
+class ValueColumns:
+    """Columns of a read: what a worker needs to make them, which Spark pickles."""
+
+    decoding: ValueDecoding
+    mode: str
+    # In their order.
+    names: tuple[str, ...]
+    # What `_record` has, in its order.
+    record: tuple[str, ...]
+
+    @property
+    def fetched(self) -> tuple[str, ...]:
+        """Columns of records that are fetched."""
+        needed = ("value", "timestamp", *(ORIGIN if self.mode == FAIL_FAST else ()))
+        return tuple(dict.fromkeys((*self.record, *needed)))
+
+    def batches(self, fetched: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Decode batches of the columns that are fetched."""
+        decoder = decoder_of(self.decoding)
+        for batch in fetched:
+            for begin in range(0, batch.num_rows, ROWS_MAX):
+                yield self._decoded(decoder, batch.slice(begin, ROWS_MAX))
+
+    def _decoded(self, decoder: ValueDecoder, batch: pa.RecordBatch) -> pa.RecordBatch:
+        from tarry.spark.steps.decoding import decoded_columns, event_times, rules_of
+
+        pyarrow = load_pyarrow()
+        columns, errors = decoded_columns(decoder, batch)
+        if TIME in self.names or self.decoding.time:
+            columns[TIME], errors = event_times(columns, batch, errors, self.decoding.time)
+        if self.mode == FAIL_FAST and any(errors):
+            raise ValueMalformed(_malformed(batch, errors))
+        columns[RULE] = rules_of(errors)
+        columns[ERROR] = pyarrow.array(errors, pyarrow.string())
+        if self.record:
+            parts = batch.select(self.record)
+            columns[RECORD] = pyarrow.StructArray.from_arrays(
+                parts.columns, fields=list(parts.schema)
+            )
+        made = pyarrow.RecordBatch.from_arrays(
+            [columns[name] for name in self.names], names=list(self.names)
+        )
+        if self.mode != DROP_MALFORMED or not any(errors):
+            return made
+        compute: Any = import_module("pyarrow.compute")
+        return made.filter(compute.is_null(columns[RULE]))
+
+
+def _malformed(batch: pa.RecordBatch, errors: list[str | None]) -> str:
+    row, error = next((row, error) for row, error in enumerate(errors) if error is not None)
+    topic, partition, offset = (batch.column(name)[row].as_py() for name in ORIGIN)
+    return (
+        f"{topic} [{partition}] offset {offset}: {error}. With mode=permissive such a record is "
+        "read with null in its fields and the reason in _error, with mode=dropMalformed it is left "
+        "out"
+    )
