@@ -20,13 +20,14 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import peers
 from peers import ROOT, Broker
 from spark_search import Search
 from spark_session import Figures, Session, fed, fill, topic_on
 from spark_settings import AS_IT_COMES, load
+from spark_values import json_value
 from tests.support.interop.kafka_server import POM, KafkaUnavailable, class_path
 
 from tarry.client import Admin, Producer
@@ -58,6 +59,8 @@ STREAM_RECORDS_PER_SECOND: Final = 1_000
 
 # Figures of each column, by its title.
 Found = dict[str, list[Figures]]
+# Order for a session, without its work.
+Order = dict[str, Any]
 
 
 class Work(NamedTuple):
@@ -69,13 +72,18 @@ class Work(NamedTuple):
     goal: str
     # A part of the rows is enough for what writes.
     share: int = 1
+    # Whether the records are values of JSON with ten fields instead of 100 bytes.
+    is_of_json: bool = False
 
 
 WORKS: Final = (
     Work("100 B → rows, warm", "rows", "rows", "≥ 1.15"),
+    Work("100 B → rows, `value` alone", "value", "value", "≥ 1.8"),
     Work("100 B → Parquet through Spark", "parquet", "parquet", "≥ 1.2"),
     Work("100 B → Parquet by `archive`", "archive", "parquet", "≥ 3"),
     Work("DataFrame → topic, acks=all", "write", "write", "≥ 1", 2),
+    Work("JSON → rows of 10 fields", "typed", "typed", "≥ 2", 2, True),
+    Work("JSON → Parquet of 10 fields", "typed_parquet", "typed_parquet", "≥ 2", 2, True),
     Work("stream → topic, ours exactly once, theirs at least once", "copy", "copy", "≥ 0.7"),
 )
 EARLY: Final = Work("100 B → rows, first queries", "rows", "rows", "≥ 1.6")
@@ -145,6 +153,7 @@ def measure_rows(sessions: Sequence[Session], broker: Broker, extent: Extent) ->
         fill(broker, small, SMALL_ROWS)
         first = {"address": broker.address, "topic": topic, "rows": rows, "to": to}
         few = {**first, "topic": small, "rows": SMALL_ROWS}
+        chosen = [work for work in WORKS if extent.only in work.name]
         for one in sessions:
             # Starts the workers and loads the classes.
             one.do("rows", **few)
@@ -156,20 +165,38 @@ def measure_rows(sessions: Sequence[Session], broker: Broker, extent: Extent) ->
                     early[one.name].append(figures)
         if extent.only in EARLY.name:
             tell_work(f"{EARLY.name}, {broker.name}", EARLY.goal, early, sessions)
-        for work in WORKS:
-            if extent.only not in work.name:
-                continue
-            found: Found = {one.name: [] for one in sessions}
-            for number in range(extent.rounds):
-                for one in in_turn(sessions, number):
-                    word = work.word if one.name == OURS else work.theirs
-                    if number == 0:
-                        # Loads the classes of this kind of work.
-                        one.do(word, **few)
-                    figures = one.do(word, **{**first, "rows": rows // work.share})
-                    if figures is not None:
-                        found[one.name].append(figures)
-            tell_work(f"{work.name}, {broker.name}", work.goal, found, sessions)
+        for work in chosen:
+            if not work.is_of_json:
+                measure_work(work, sessions, broker, extent, (few, first))
+    with topic_on(broker) as topic, topic_on(broker) as small:
+        of_json = [work for work in chosen if work.is_of_json]
+        if of_json:
+            fill(broker, topic, rows // of_json[0].share, json_value)
+            fill(broker, small, SMALL_ROWS, json_value)
+        for work in of_json:
+            orders = ({**few, "topic": small}, {**first, "topic": topic})
+            measure_work(work, sessions, broker, extent, orders)
+
+
+def measure_work(
+    work: Work,
+    sessions: Sequence[Session],
+    broker: Broker,
+    extent: Extent,
+    orders: tuple[Order, Order],
+) -> None:
+    """Measure one work; the first order is of few rows, and loads the classes of this work."""
+    few, first = orders
+    found: Found = {one.name: [] for one in sessions}
+    for number in range(extent.rounds):
+        for one in in_turn(sessions, number):
+            word = work.word if one.name == OURS else work.theirs
+            if number == 0:
+                one.do(word, **few)
+            figures = one.do(word, **{**first, "rows": extent.rows // work.share})
+            if figures is not None:
+                found[one.name].append(figures)
+    tell_work(f"{work.name}, {broker.name}", work.goal, found, sessions)
 
 
 def measure_micro_batches(sessions: Sequence[Session], broker: Broker, rates: list[int]) -> None:

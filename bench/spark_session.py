@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import select
 import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -26,6 +27,8 @@ PARTITIONS: Final = 8
 VALUE: Final = b"x" * 100
 BATCH_BYTES: Final = 128 << 10
 STOP_SECONDS_MAX: Final = 60
+# A session that needs longer for one work is taken for hung.
+ANSWER_SECONDS_MAX: Final = 600
 
 Figures = dict[str, float]
 
@@ -69,10 +72,13 @@ class Session:
         try:
             process.stdin.write(json.dumps({"work": work, **settings, **order}) + "\n")
             process.stdin.flush()
-            told = process.stdout.readline()
+            seconds = ANSWER_SECONDS_MAX + 60 * order.get("minutes", 0)
+            is_there, _, _ = select.select([process.stdout], [], [], seconds)
+            told = process.stdout.readline() if is_there else ""
         except BrokenPipeError:
             told = ""
         if not told:
+            process.kill()
             self._told.seek(0)
             text = self._told.read()
             self.ended = "out of memory" if "OutOfMemoryError" in text else "ended"
@@ -104,13 +110,15 @@ def topic_on(broker: Broker, partitions: int = PARTITIONS) -> Iterator[str]:
             admin.delete_topics([name])
 
 
-def fill(broker: Broker, topic: str, rows: int) -> None:
-    """Send so many records of 100 bytes."""
+def fill(
+    broker: Broker, topic: str, rows: int, value_of: Callable[[int], bytes] = lambda _: VALUE
+) -> None:
+    """Send so many records, of 100 bytes if nothing else is said."""
     with Producer(
         bootstrap_servers=broker.address, batch_size=BATCH_BYTES, linger_ms=20
     ) as producer:
         for number in range(rows):
-            producer.send(topic, VALUE, partition=number // 1000 % PARTITIONS)
+            producer.send(topic, value_of(number), partition=number // 1000 % PARTITIONS)
 
 
 @contextlib.contextmanager

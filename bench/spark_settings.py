@@ -109,8 +109,9 @@ DIMENSIONS: Final = (
     dimension(WRITING, "kafka.send.buffer.bytes", MIB, -1),
     dimension(WRITING, "kafka.enable.idempotence", "false"),
     dimension(SESSION, "spark.kafka.consumer.cache.capacity", 8, 256),
-    dimension(SESSION, "spark.sql.streaming.kafka.useDeprecatedOffsetFetching", "true"),
 )
+# `spark.sql.streaming.kafka.useDeprecatedOffsetFetching` is not among them: with it the connector
+# calls a method that the consumers of Kafka 4 do not have, and its query hangs.
 
 
 class FoundSettings(NamedTuple):

@@ -20,8 +20,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, SparkSession, functions
 from spark_flows import Tuning, run_orders, run_stream
+from spark_values import JSON_FIELDS
 
 from processes import cpu_seconds
 
@@ -93,6 +94,32 @@ class Session:
     def parquet(self, order: dict[str, Any]) -> int:
         path = self.path()
         self.read(order).write.parquet(path)
+        shutil.rmtree(path)
+        return int(order["rows"])
+
+    def value(self, order: dict[str, Any]) -> int:
+        if self.form == OURS:
+            order = {**order, "reading": {**order["reading"], "columns": "value"}}
+        frame = self.read(order).select("value")
+        frame.write.format("noop").mode("overwrite").save()
+        return int(order["rows"])
+
+    def typed_frame(self, order: dict[str, Any]) -> DataFrame:
+        """Read values of JSON as columns: decoded by our source, and by Spark's from_json."""
+        if self.form != OURS:
+            text = functions.col("value").cast("string")
+            fields = functions.from_json(text, JSON_FIELDS).alias("fields")
+            return self.read(order).select(fields).select("fields.*")
+        reader = self.spark.read.format(OURS).options(**self.options(order))
+        return reader.option("valueFormat", "json").schema(JSON_FIELDS).load()
+
+    def typed(self, order: dict[str, Any]) -> int:
+        self.typed_frame(order).write.format("noop").mode("overwrite").save()
+        return int(order["rows"])
+
+    def typed_parquet(self, order: dict[str, Any]) -> int:
+        path = self.path()
+        self.typed_frame(order).write.parquet(path)
         shutil.rmtree(path)
         return int(order["rows"])
 
@@ -202,6 +229,9 @@ class Session:
         works: dict[str, Callable[[dict[str, Any]], int]] = {
             "rows": self.rows,
             "parquet": self.parquet,
+            "value": self.value,
+            "typed": self.typed,
+            "typed_parquet": self.typed_parquet,
             "archive": self.archive,
             "write": self.write,
             "copy": self.copy,
