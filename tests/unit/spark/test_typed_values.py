@@ -40,8 +40,8 @@ from tarry.spark.reading.columns.value_options import typed_schema, value_column
 from tarry.spark.reading.filters import filters_of_record, narrowed_range
 from tarry.spark.reading.plan import ReadRange
 from tarry.spark.reading.read_options import parse_read_options, schema_of
-from tarry.spark.steps.decoders import decoder_of
 from tarry.spark.steps.decoding import decode_batch
+from tarry.spark.steps.formats.decoders import decoder_of
 
 SCHEMA = {
     "required": ["id"],

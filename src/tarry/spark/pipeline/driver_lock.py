@@ -17,7 +17,7 @@ from tarry.spark.file_locks import LockHeld, held
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
-from tarry.spark.steps.decoding import column_types, type_text
+from tarry.spark.steps.decoding import column_types, field_type, type_text
 from tarry.spark.steps.refused import StepRefused
 
 log = logging.getLogger("tarry.spark")
@@ -171,7 +171,7 @@ def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
                 "slide": result.slide,
                 "session": result.session,
                 "values": dict(result.values),
-                **_columns(pipeline, result.by, is_typed=True),
+                **_columns(pipeline, result.by, [*result.values.values()], is_typed=True),
             }
     for ended in pipeline.waits:
         if stage.kind == WAIT and ended.name == stage.name:
@@ -180,10 +180,14 @@ def _state_of(pipeline: Pipeline, stage: Stage) -> dict[str, object]:
 
 
 def _columns(
-    pipeline: Pipeline, names: Sequence[str], *, is_typed: bool = False
+    pipeline: Pipeline,
+    names: Sequence[str],
+    texts: Sequence[str] = (),
+    *,
+    is_typed: bool = False,
 ) -> dict[str, object]:
-    """Return the name of the time, and the types of the other columns of a state; with widths
-    where Spark keeps the columns themselves."""
+    """Return the name of the time, the types of the other columns of a state (with widths where
+    Spark keeps the columns themselves), and what is derived of them."""
     decode = pipeline.decode
     assert decode is not None
     try:
@@ -195,10 +199,22 @@ def _columns(
         )
     except StepRefused as refusal:
         raise StageFailed(str(refusal)) from None
-    told = {name: type_text(types[name]) for name in names if name in types}
+    kinds = {name: field_type(types, name) for name in names}
+    told = {name: type_text(kind) for name, kind in kinds.items() if kind is not None}
     if not is_typed:
         told = {name: _with_same_text(kind) for name, kind in told.items()}
-    return {TIME: pipeline.source.time, TYPES: told}
+    return {TIME: pipeline.source.time, TYPES: told, **_derived(pipeline, [*names, *texts])}
+
+
+def _derived(pipeline: Pipeline, texts: Sequence[str]) -> dict[str, object]:
+    """Return the derived columns that these names and expressions have; none for none of them."""
+    found: dict[str, str] = {}
+    # From the last one on: an expression names those before it.
+    for name, text in reversed(list(pipeline.derive.items())):
+        word = re.compile(rf"(?<![\w`]){re.escape(name)}(?!\w)", re.IGNORECASE)
+        if any(word.search(one) for one in (*texts, *found.values())):
+            found[name] = text
+    return {"derive": found} if found else {}
 
 
 def _difference(key: str, bound: Mapping[str, object], given: Mapping[str, object]) -> str:

@@ -14,6 +14,7 @@ from tarry.spark.pipeline.queries import aggregate_frame, read_decoded
 from tarry.spark.pipeline.stages import CLEAN, choose, stages_of
 from tarry.spark.steps.checking import check_expression
 from tarry.spark.steps.columns import OWN
+from tarry.spark.steps.deriving import with_nested
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +30,12 @@ def expression_mistakes(spark: SparkSession, pipeline: Pipeline) -> list[Mistake
     except steps.StepRefused as refusal:
         return [pipeline.mistake(("decode",), str(refusal))]
     found: list[tuple[KeyPath, str]] = []
+    for name, text in pipeline.derive.items():
+        sentence = _refusal(steps.derive, decoded, {name: text})
+        found.append((("derive", name), sentence))
+        if not sentence:
+            decoded = steps.derive(decoded, {name: text})
+    decoded = with_nested(decoded, pipeline.columns())
     for rule, text in pipeline.check.items():
         found.append((("check", rule), _refusal(steps.check, decoded, {rule: text})))
     if pipeline.deduplicate is not None:

@@ -12,6 +12,7 @@ from tarry.spark.pipeline.left_out import loss_path
 from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
 from tarry.spark.pipeline.stages import CLEAN, Stage
 from tarry.spark.steps.decoding import checked_decoding
+from tarry.spark.steps.deriving import with_nested
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -79,11 +80,19 @@ def _decoding(pipeline: Pipeline) -> dict[str, str]:
     return {name: str(given) for name, given in options.items() if given is not None}
 
 
+def derived_columns(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
+    """Add the columns that the file derives, and those that it names by their paths.
+
+    Raises StepRefused.
+    """
+    return with_nested(steps.derive(decoded, pipeline.derive), pipeline.columns())
+
+
 def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     """Decode the values of records that come from an archive.  Raises StepRefused."""
     decode = pipeline.decode
     assert decode is not None
-    return steps.decode(
+    decoded = steps.decode(
         records,
         format=decode.format,
         schema=decode.schema,
@@ -91,12 +100,13 @@ def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
         registry=decode.registry,
         time=pipeline.source.time,
     )
+    return derived_columns(pipeline, decoded)
 
 
 def clean_frame(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
     """Make the rows of the stage `clean`, as the sink takes them."""
     assert pipeline.clean is not None
-    frame = decoded
+    frame = derived_columns(pipeline, decoded)
     if pipeline.check:
         frame = steps.check(frame, pipeline.check)
     rules = [DECODE, *pipeline.check]
@@ -112,7 +122,7 @@ def frame_of(pipeline: Pipeline, stage: Stage, decoded: DataFrame) -> DataFrame:
     """Make the rows of a stage, as the sink takes them."""
     if stage.kind == CLEAN:
         return clean_frame(pipeline, decoded)
-    decoded = _observed(decoded, [])
+    decoded = _observed(derived_columns(pipeline, decoded), [])
     for result in pipeline.aggregates:
         if result.name == stage.name:
             return aggregate_frame(result, decoded)

@@ -58,6 +58,8 @@ def _lines_of_clean(pipeline: Pipeline) -> Iterator[str]:
     assert decode is not None
     schema = f" by {decode.schema}" if decode.schema is not None else ""
     yield f"decode {decode.format}{schema}; event time: {source.time or 'the time of the record'}"
+    for name, text in pipeline.derive.items():
+        yield f"derive {name}: {text}"
     for rule, text in pipeline.check.items():
         yield f"check {rule}: {text}"
     if pipeline.deduplicate is not None:

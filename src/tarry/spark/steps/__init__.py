@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tarry.spark.steps.cleaning import clean as clean
     from tarry.spark.steps.decoding import decode as decode
     from tarry.spark.steps.deduplication import deduplicate as deduplicate
+    from tarry.spark.steps.deriving import derive as derive
     from tarry.spark.steps.refused import StepRefused as StepRefused
     from tarry.spark.steps.waiting import wait as wait
 
@@ -31,11 +32,12 @@ HOMES: Final = {
     "clean": "tarry.spark.steps.cleaning",
     "decode": "tarry.spark.steps.decoding",
     "deduplicate": "tarry.spark.steps.deduplication",
+    "derive": "tarry.spark.steps.deriving",
     "StepRefused": "tarry.spark.steps.refused",
     "wait": "tarry.spark.steps.waiting",
 }
 
-__all__ = ["StepRefused", "aggregate", "check", "clean", "decode", "deduplicate", "wait"]
+__all__ = ["StepRefused", "aggregate", "check", "clean", "decode", "deduplicate", "derive", "wait"]
 
 
 def __getattr__(name: str) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pyarrow as pa
 
 from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME, check_names
-from tarry.spark.steps.decoders import ValueDecoding, decoder_of, value_decoding
+from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of, value_decoding
 from tarry.spark.steps.formats.values import (
     TIME_US_MAX,
     TIME_US_MIN,
@@ -104,6 +104,18 @@ def column_types(
     return {field.name: field.type for field in decoder.fields}
 
 
+def field_type(types: Mapping[str, pa.DataType], name: str) -> pa.DataType | None:
+    """Return the type of a column, or of a field that a path names; None if there is none."""
+    if name in types:
+        return types[name]
+    first, *rest = name.split(".")
+    kind = types.get(first)
+    for part in rest:
+        place = kind.get_field_index(part) if kind is not None and pa.types.is_struct(kind) else -1
+        kind = None if kind is None or place < 0 else kind.field(place).type
+    return kind
+
+
 def type_text(kind: pa.DataType) -> str:
     """Return the text of a column's type, which checkpoints keep: it never changes."""
     if pa.types.is_struct(kind):
@@ -121,11 +133,10 @@ def type_text(kind: pa.DataType) -> str:
 def _check_time(fields: pa.StructType, name: str) -> None:
     if not name:
         return
-    place = fields.get_field_index(name)
-    if place < 0:
-        names = ", ".join(field.name for field in fields)
+    kind = field_type({field.name: field.type for field in fields}, name)
+    if kind is None:
+        names = ", ".join(fields.names)
         raise StepRefused(f"time={name!r:.60} is no field of the schema, which has {names:.300}")
-    kind = fields.field(place).type
     if not pa.types.is_timestamp(kind) and not pa.types.is_integer(kind):
         raise StepRefused(
             f"time={name!r:.60} is {kind}, and an event time is a date-time or an integer of "
@@ -203,7 +214,7 @@ def event_times(
                 for error, is_there in zip(errors, times.is_valid().to_pylist(), strict=True)
             ]
         return times, errors
-    given = columns[time]
+    given = _field_at(columns, time)
     times = _event_times(given)
     if times.null_count:
         errors = [
@@ -215,6 +226,18 @@ def event_times(
             )
         ]
     return _without_future(times, written, errors, time)
+
+
+def _field_at(columns: Mapping[str, pa.Array], name: str) -> pa.Array:
+    """Return a column, or the field that a path names."""
+    if name in columns:
+        return columns[name]
+    compute: Any = import_module("pyarrow.compute")
+    first, *rest = name.split(".")
+    column = columns[first]
+    for part in rest:
+        column = compute.struct_field(column, part)
+    return column
 
 
 def _known_times(written: pa.Array) -> pa.Array:

@@ -228,6 +228,43 @@ def test_what_state_is_made_of_does_not_change(
         bind_state(first, stages_of(first))
 
 
+DERIVED = STATEFUL.replace(
+    "[[aggregate]]",
+    """[derive]
+place = "upper(country)"
+area = "concat(place, '/', city)"
+other = "kind"
+[[aggregate]]""",
+    1,
+).replace('by = ["country"]', 'by = ["area"]', 1)
+
+
+def test_derived_columns_that_state_is_made_of_stay_as_they_are(tmp_path: Path) -> None:
+    bound(stateful(tmp_path, DERIVED))
+
+    for was, becomes in (("upper", "lower"), ("'/'", "'-'")):
+        other = stateful(tmp_path, DERIVED.replace(was, becomes, 1))
+        with pytest.raises(StageFailed, match=f"stage revenue: .* file has derive = .*{becomes}"):
+            bind_state(other, stages_of(other))
+    # No state is made of it.
+    other = stateful(tmp_path, DERIVED.replace('other = "kind"', 'other = "city"', 1))
+    bind_state(other, stages_of(other))
+
+
+def test_fields_inside_others_that_state_is_made_of_keep_their_types(tmp_path: Path) -> None:
+    text = STATEFUL.replace('"event_id"', '"meta.event.id"', 1)
+
+    def pipeline(kind: str) -> Pipeline:
+        event = {"type": "object", "properties": {"id": {"type": kind}}}
+        return stateful(tmp_path, text, meta={"type": "object", "properties": {"event": event}})
+
+    bound(pipeline("integer"))
+    other = pipeline("boolean")
+
+    with pytest.raises(StageFailed, match=r"column meta\.event\.id of type integer, .* bool: "):
+        bind_state(other, stages_of(other))
+
+
 @pytest.mark.parametrize(
     ("column", "told"),
     [

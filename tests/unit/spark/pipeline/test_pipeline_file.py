@@ -329,6 +329,25 @@ def test_each_aggregate_and_each_wait_is_a_stage_between_clean_and_archive(more)
     assert "   until kind = 'paid', within 30m, late 10m" in lines
 
 
+def test_derived_columns_are_kept_in_their_order(file):
+    changed(file, "[check]", '[derive]\nnet = "amount * 0.8"\nround = "floor(net)"\n\n[check]')
+
+    pipeline = read_pipeline(file, {})
+
+    assert list(pipeline.derive.items()) == [("net", "amount * 0.8"), ("round", "floor(net)")]
+    lines = list(plan_lines(pipeline, stages_of(pipeline), None))
+    assert lines[lines.index("   derive net: amount * 0.8") + 1] == "   derive round: floor(net)"
+
+
+def test_columns_that_stages_name_are_told_once(more):
+    changed(more, 'by = ["country"]', 'by = ["customer.country", "event_id"]')
+
+    columns = read_pipeline(more, {}).columns()
+
+    assert "customer.country" in columns
+    assert len(set(columns)) == len(columns)
+
+
 def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(file):
     changed(file, "rate = 50_000", "rate = 0")
     changed(file, 'format = "json"', 'format = "jsn"')
@@ -344,6 +363,13 @@ def test_records_that_are_checked_need_topics_to_go_to(file):
     file.write_text(text[: text.index("[clean]")] + text[text.index("[archive]") :])
 
     assert [line.split(": ")[1] for line in mistakes_of(file)] == ["decode", "check"]
+
+
+def test_derived_columns_need_the_stage_clean(file):
+    text = file.read_text().replace("[check]\npositive", "[derive]\nis_positive")
+    file.write_text(text[: text.index("[clean]")] + text[text.index("[archive]") :])
+
+    assert [line.split(": ")[1] for line in mistakes_of(file)] == ["decode", "derive"]
 
 
 def test_a_file_without_a_stage_is_refused(file):

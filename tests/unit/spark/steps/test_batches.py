@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pickle
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -13,9 +14,10 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from tarry.spark.steps.columns import quoted
-from tarry.spark.steps.decoders import ValueDecoding, decoder_of
-from tarry.spark.steps.decoding import BatchDecoding
+from tarry.spark.steps.decoding import BatchDecoding, checked_decoding
+from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of
 from tarry.spark.steps.formats.values import TIME_US_MAX, TIME_US_MIN, is_extreme
+from tarry.spark.steps.refused import StepRefused
 
 EVENT = {
     "type": "record",
@@ -72,6 +74,37 @@ def test_rows_come_out_as_many_as_came_in(time: str) -> None:
     else:
         assert [row["_time"] for row in rows] == [WRITTEN] * 5
         assert [row["_rule"] for row in rows][:3] == [None] * 3
+
+
+@pytest.mark.parametrize("name", ["meta.sent.at", "sent.at"])
+def test_an_event_time_may_be_a_field_inside_another_one(name: str) -> None:
+    at = {"type": "string", "format": "date-time"}
+    sent = {"type": "object", "properties": {"at": at}}
+    meta = {"type": "object", "properties": {"sent": sent}}
+    # A field whose own name has a dot goes first.
+    schema = {"properties": {"meta": meta, "sent.at": at, "sent": {"properties": {"at": at}}}}
+    decoding = ValueDecoding("json", json.dumps(schema).encode(), time=name)
+    time = "2026-01-01T00:00:00Z"
+    values = [{"meta": {"sent": {"at": time}}, "sent.at": time}, {"meta": {}}, {}]
+
+    (made,) = BatchDecoding(decoding)([source(*(json.dumps(one).encode() for one in values))])
+
+    assert made.column("_time").to_pylist() == [WRITTEN, None, None]
+    told = f"field {name} is the event time, and it is null"
+    assert made.column("_error").to_pylist() == [None, told, told]
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("meta", "is struct<"), ("meta.no", "is no field"), ("no.at", "is no field")],
+)
+def test_an_event_time_that_is_none_is_refused(name: str, told: str, tmp_path: Path) -> None:
+    at = {"type": "string", "format": "date-time"}
+    schema = tmp_path / "event.json"
+    schema.write_text(json.dumps({"properties": {"meta": {"properties": {"at": at}}}}))
+
+    with pytest.raises(StepRefused, match=told):
+        checked_decoding("json", schema, time=name)
 
 
 def test_spark_knows_the_types_of_the_columns() -> None:

@@ -46,6 +46,7 @@ def _missing_parts(pipeline: Pipeline) -> Found:
             yield (), "nothing is to be done: add [clean], which checks records, or [archive]"
         given = {
             "decode": pipeline.decode,
+            "derive": pipeline.derive,
             "check": pipeline.check,
             "deduplicate": pipeline.deduplicate,
             "aggregate": pipeline.aggregates,

@@ -146,6 +146,15 @@ SECTIONS: Final = (
         ),
     ),
     FileSection(
+        "derive",
+        "Columns that are computed from others of their record: each is a name and an SQL "
+        "expression over the columns, those of this table before it too. Rules, deduplication, "
+        "aggregates and waits see them; the record itself stays as it came. What cannot be "
+        "computed is null. A field inside another one, such as `customer.country`, needs none: "
+        "its path may stand wherever a column may.",
+        names=Expression(),
+    ),
+    FileSection(
         "check",
         "Rules: each is a name and an SQL expression over the columns. A record for which it is "
         "false or null is rejected under the rule's name. What cannot be computed, such as a "

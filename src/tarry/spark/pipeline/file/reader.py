@@ -95,6 +95,7 @@ class _FileReader:
             lines=self._lines,
             source=SourceSection(**source),
             decode=None if found["decode"] is None else DecodeSection(**found["decode"]),
+            derive=found["derive"] or {},
             check=found["check"] or {},
             deduplicate=(
                 None if found["deduplicate"] is None else DeduplicateSection(**found["deduplicate"])

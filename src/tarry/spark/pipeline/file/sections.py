@@ -103,6 +103,7 @@ class Pipeline:
     settings: Mapping[str, str]
     source: SourceSection
     decode: DecodeSection | None
+    derive: Mapping[str, str]
     check: Mapping[str, str]
     deduplicate: DeduplicateSection | None
     clean: CleanSection | None
@@ -121,6 +122,13 @@ class Pipeline:
         """Return the settings of what writes."""
         settings = of_owner(self.settings, PRODUCER)
         return {**settings, "bootstrap.servers": self.source.bootstrap}
+
+    def columns(self) -> tuple[str, ...]:
+        """Return the columns that deduplication, aggregates and waits name, each once."""
+        once = () if self.deduplicate is None else self.deduplicate.by
+        groups = (name for one in self.aggregates for name in one.by)
+        keys = (one.key for one in self.waits)
+        return tuple(dict.fromkeys((*once, *groups, *keys)))
 
     def mistake(self, at: KeyPath, sentence: str) -> Mistake:
         """Make a mistake at a key, or at the nearest table around it."""

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tarry.base.errors import TarryError
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME
-from tarry.spark.steps.decoders import ValueDecoding, decoder_of
+from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -18,8 +18,8 @@ from tarry.spark.reading.columns.value_columns import (
     ValueColumns,
 )
 from tarry.spark.steps.columns import ERROR, OWN, RECORD, RULE, TIME
-from tarry.spark.steps.decoders import ValueDecoding, decoder_of
 from tarry.spark.steps.decoding import checked_decoding
+from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
