@@ -147,6 +147,7 @@ def test_a_sentence_is_short_whatever_the_record_has(value: bytes) -> None:
         ({"properties": {"a": {"type": "string"}}, "required": ["b"]}, "requires 'b'"),
         ({"properties": {"_time": {"type": "string"}}}, "a column of the steps"),
         ({"properties": {"a": {"type": "string"}, "A": {"type": "string"}}}, "cannot tell apart"),
+        ({"properties": {'a"b': {"type": "string"}}}, "a field whose name cannot be read"),
         ({"properties": {"a": {"type": "integer", "minimum": 3, "maximum": 2}}}, "no number"),
         ({"properties": {"a": {"type": "string", "pattern": "("}}}, "has the pattern"),
     ],

@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from itertools import accumulate
 from operator import attrgetter
 from typing import Any, Final
 
+import msgspec
 import pyarrow as pa
+
+from tarry.spark.steps.refused import StepRefused
 
 # A field of JSON need not be a name of Python, so the members of structs are numbered.
 MEMBER: Final = "f{}"
+
+
+def object_type(
+    members: Sequence[Any], names: Mapping[str, str], *, is_closed: bool = False
+) -> type[msgspec.Struct]:
+    """Return the type of an object by its members `f0`, `f1`, ... and their names in JSON.
+
+    Raises StepRefused for names that msgspec cannot look for.
+    """
+    try:
+        return msgspec.defstruct(
+            "JsonObject",
+            members,
+            rename=names,
+            kw_only=True,
+            forbid_unknown_fields=is_closed,
+            gc=False,
+        )
+    except ValueError as flaw:
+        raise StepRefused(f"the schema has a field whose name cannot be read: {flaw}") from None
 
 
 def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
@@ -21,7 +45,9 @@ def column_of(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
     """
     if pa.types.is_struct(kind):
         return _struct_column(values, kind)
-    if pa.types.is_list(kind) and pa.types.is_nested(kind.value_type):
+    if pa.types.is_decimal(kind):
+        return _decimal_column(values, kind)
+    if pa.types.is_list(kind) and not _is_plain(kind.value_type):
         items = column_of([item for one in values if one for item in one], kind.value_type)
         return pa.ListArray.from_arrays(_offsets(values), items)
     if pa.types.is_map(kind):
@@ -47,6 +73,29 @@ def _struct_column(values: Sequence[Any], kind: pa.StructType) -> pa.StructArray
         columns.append(column_of(members, kind.field(number).type))
     mask = pa.array(is_null) if has_nulls else None
     return pa.StructArray.from_arrays(columns, fields=list(kind), mask=mask)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Tell whether pyarrow makes columns of this type of lists as well as we do."""
+    return not pa.types.is_nested(kind) and not pa.types.is_decimal(kind)
+
+
+def _decimal_column(values: Sequence[Decimal | None], kind: pa.Decimal128Type) -> pa.Array:
+    """Return a column of numbers that have the type's scale.
+
+    pyarrow reads beyond its tables for a number of many more places, such as 1E-999999999, which
+    ends the process.
+    """
+    rules = Context(prec=kind.precision, traps=[Inexact, InvalidOperation])
+    unit = Decimal((0, (1,), -kind.scale))
+    try:
+        made = [None if one is None else one.quantize(unit, context=rules) for one in values]
+    except DecimalException:
+        raise ValueError(
+            f"it is no number of at most {kind.precision} digits, {kind.scale} of them behind the "
+            "point"
+        ) from None
+    return pa.array(made, kind)
 
 
 def _offsets(values: Sequence[Sequence[Any] | Mapping[str, Any] | None]) -> pa.Array:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tarry.spark.options import INT64_MAX
 from tarry.spark.steps.columns import check_names
-from tarry.spark.steps.formats.json_columns import MEMBER
+from tarry.spark.steps.formats.json_columns import MEMBER, object_type
 from tarry.spark.steps.refused import StepRefused
 
 INT64_MIN: Final = -(2**63)
@@ -178,14 +178,7 @@ class SchemaReader:
             names[MEMBER.format(number)] = name
             member = (MEMBER.format(number), found.checked)
             members.append(member if name in required else (*member, None))
-        checked = msgspec.defstruct(
-            "JsonObject",
-            members,
-            rename=names,
-            kw_only=True,
-            forbid_unknown_fields=is_closed,
-            gc=False,
-        )
+        checked = object_type(members, names, is_closed=is_closed)
         return JsonType(checked, pa.struct(columns))
 
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from datetime import date, datetime
-from decimal import Decimal
 from typing import Any, Final
 
 import msgspec
@@ -41,9 +39,6 @@ WORDS: Final = {
     "`date`": "date",
 }
 
-# Types that columns take as they are.
-PLAIN: Final = (datetime, date, Decimal, bytes)
-
 
 class JsonDecoder:
     """Decoder of JSON."""
@@ -73,8 +68,7 @@ class JsonDecoder:
                 return Decoded(columns, errors)
         except (pa.ArrowException, OverflowError, ValueError, TypeError):
             pass
-        rows = [msgspec.to_builtins(one, builtin_types=PLAIN) for one in found]
-        return fitting_rows(self.fields, rows, errors)
+        return fitting_rows(self.fields, found, errors, msgspec.structs.astuple, column_of)
 
 
 def json_types(schema_text: str) -> JsonType:

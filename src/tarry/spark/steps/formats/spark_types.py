@@ -11,9 +11,12 @@ import pyarrow as pa
 from pyspark.sql import types as spark
 
 from tarry.spark.steps.columns import check_names
-from tarry.spark.steps.formats.json_columns import MEMBER
+from tarry.spark.steps.formats.json_columns import MEMBER, object_type
 from tarry.spark.steps.formats.json_schema import JsonType
 from tarry.spark.steps.refused import StepRefused
+
+# The largest number of 32 bits.
+FLOAT_MAX: Final = 2.0**128 - 2.0**104
 
 
 def _whole(bits: int, column: pa.DataType) -> JsonType:
@@ -26,7 +29,10 @@ SIMPLE: Final = {
     spark.ShortType: _whole(16, pa.int16()),
     spark.IntegerType: _whole(32, pa.int32()),
     spark.LongType: _whole(64, pa.int64()),
-    spark.FloatType: JsonType(float, pa.float32()),
+    # A larger number would be infinite.
+    spark.FloatType: JsonType(
+        Annotated[float, msgspec.Meta(ge=-FLOAT_MAX, le=FLOAT_MAX)], pa.float32()
+    ),
     spark.DoubleType: JsonType(float, pa.float64()),
     spark.StringType: JsonType(str, pa.string()),
     # Base64, as msgspec and Spark have it.
@@ -62,8 +68,7 @@ def _struct(schema: spark.StructType, path: str) -> JsonType:
         members.append(
             (member, found.checked | None, None) if field.nullable else (member, found.checked)
         )
-    checked = msgspec.defstruct("JsonObject", members, rename=names, kw_only=True, gc=False)
-    return JsonType(checked, pa.struct(columns))
+    return JsonType(object_type(members, names), pa.struct(columns))
 
 
 def _type_of(kind: spark.DataType, path: str) -> JsonType:

@@ -5,7 +5,7 @@ A value that its format cannot read is the record's fault and never fails a task
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib import import_module
 from typing import Any, Final, NamedTuple, Protocol
 
@@ -76,7 +76,12 @@ def decode_rows(decoder: RowDecoder, values: Sequence[bytes | str | None]) -> De
             return Decoded(columns, errors)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
         pass
-    return fitting_rows(decoder.fields, rows, errors)
+    names = decoder.fields.names
+
+    def members_of(row: dict[str, Any]) -> list[Any]:
+        return [row.get(name) for name in names]
+
+    return fitting_rows(decoder.fields, rows, errors, members_of, pa.array)
 
 
 def shortened(error: str) -> str:
@@ -107,18 +112,21 @@ def is_extreme(column: pa.Array) -> bool:
 
 
 def fitting_rows(
-    fields: pa.StructType, rows: list[dict[str, Any] | None], errors: list[str | None]
+    fields: pa.StructType,
+    rows: list[Any],
+    errors: list[str | None],
+    members_of: Callable[[Any], Iterable[Any]],
+    column_of: Callable[[list[Any], pa.DataType], pa.Array],
 ) -> Decoded:
     """Return the columns of the rows that fit into them, and say of the others why they do not."""
     for place, row in enumerate(rows):
-        for field in fields if row is not None else ():
-            assert row is not None
+        for field, member in zip(fields, members_of(row), strict=True) if row is not None else ():
             try:
-                if is_extreme(pa.array([row.get(field.name)], field.type)):
+                if is_extreme(column_of([member], field.type)):
                     raise ValueError("a time before the year 2 or behind the year 9998")
             except (pa.ArrowException, OverflowError, ValueError, TypeError) as flaw:
                 rows[place] = None
                 told = f"field {field.name} does not fit into {field.type}: {flaw!s:.200}"
                 errors[place] = shortened(told)
                 break
-    return Decoded(pa.array(rows, fields), errors)
+    return Decoded(column_of(rows, fields), errors)
