@@ -185,7 +185,13 @@ def test_a_bad_value_fails_the_task_with_its_place(schema_file: str) -> None:
 
 def test_a_record_of_any_time_is_read_where_no_event_time_is_asked_for(schema_file: str) -> None:
     columns = value_columns(
-        OptionTexts({"valueFormat": "json", "valueSchema": schema_file, "columns": "id, _error"}),
+        OptionTexts(
+            {
+                "valueFormat": "json",
+                "valueSchema": schema_file,
+                "columns": "id, _record.timestamp, _error",
+            }
+        ),
         None,
     )
     assert columns is not None
@@ -195,7 +201,8 @@ def test_a_record_of_any_time_is_read_where_no_event_time_is_asked_for(schema_fi
 
     (made,) = columns.batches([batch.set_column(place, "timestamp", times)])
 
-    assert made.to_pylist() == [{"id": "a", "_error": None}]
+    (row,) = made.to_pylist()
+    assert (row["id"], row["_error"]) == ("a", None)
 
 
 def test_a_large_batch_is_decoded_in_parts(schema_file: str) -> None:
@@ -219,7 +226,7 @@ GIVEN = StructType(
         StructField("raw", BinaryType()),
         StructField("at", TimestampType()),
         StructField("local", TimestampNTZType()),
-        StructField("lines", ArrayType(StructType([StructField("n", LongType(), False)]))),
+        StructField("lines", ArrayType(StructType([StructField("n", LongType())]))),
         StructField("tags", MapType(StringType(), StringType())),
         StructField("_error", StringType()),
     ]
@@ -268,7 +275,7 @@ def test_fields_of_json_may_be_given_as_a_schema_of_sparks() -> None:
         ({"raw": "?"}, "field raw: invalid base64 encoded string"),
         ({"at": "2026-11-29T10:00:00"}, "field at: expected date-time with a timezone component"),
         ({"local": "2026-11-29T10:00:00Z"}, "field local: expected date-time with no timezone"),
-        ({"lines": [{}]}, "field lines[0].n is missing"),
+        ({"share": 1e39}, "field share: expected number <= 3.4"),
         ({"tags": {"a": 1}}, "field tags[...]: expected string or null, got integer"),
     ],
 )
@@ -280,6 +287,51 @@ def test_a_value_that_is_not_of_the_given_type_says_so(
     assert bad["_error"].startswith(sentence)
     assert [one for name, one in bad.items() if name != "_error"] == [None] * 9
     assert well["count"] == 1 and well["_error"] is None
+
+
+# Of the last one, pyarrow reads beyond its tables and ends the process.
+@pytest.mark.parametrize("number", [b"1234.5", b"1E+400", b'"Infinity"', b"1E-50", b"1E-999999999"])
+@pytest.mark.parametrize("kind", ["price", "prices", "by_name", "lines"])
+def test_a_number_of_too_many_digits_spoils_its_own_row(number: bytes, kind: str) -> None:
+    price = DecimalType(5, 2)
+    given = struct(
+        price=price,
+        prices=ArrayType(price),
+        by_name=MapType(StringType(), price),
+        lines=ArrayType(struct(price=price)),
+        _error=StringType(),
+    )
+    places = {
+        "price": b"%b",
+        "prices": b"[1.50,%b]",
+        "by_name": b'{"a":%b}',
+        "lines": b'[{"price":%b}]',
+    }
+
+    bad, well = rows(
+        {},
+        b'{"%b":%b}' % (kind.encode(), places[kind] % number),
+        b'{"price":1.50,"prices":[2],"by_name":{"a":3e1},"lines":[null,{"price":-0.10}]}',
+        schema=given,
+    )
+
+    assert bad["_error"] == (
+        f"field {kind} does not fit into {decoder_type(given, kind)}: it is no number of at most 5 "
+        "digits, 2 of them behind the point"
+    )
+    assert well == {
+        "price": Decimal("1.50"),
+        "prices": [Decimal("2.00")],
+        "by_name": [("a", Decimal("30.00"))],
+        "lines": [None, {"price": Decimal("-0.10")}],
+        "_error": None,
+    }
+
+
+def decoder_type(given: StructType, name: str) -> pa.DataType:
+    columns = value_columns(OptionTexts({"valueFormat": "json"}), given)
+    assert columns is not None
+    return decoder_of(columns.decoding).fields.field(name).type
 
 
 def struct(**fields: DataType) -> StructType:
@@ -295,6 +347,13 @@ def test_a_given_schema_chooses_among_the_fields_of_a_file(schema_file: str) -> 
 
 
 NOT_NULL = StructType([StructField("id", StringType(), False)])
+NOT_NULL_INSIDE = (
+    struct(id=StringType(), customer=StructType([StructField("mail", StringType(), False)])),
+    struct(id=ArrayType(ArrayType(StringType(), False))),
+    struct(id=MapType(StringType(), MapType(StringType(), StringType(), False))),
+)
+ODD = StructType([StructField('a"b', StringType())])
+TWICE = StructType([StructField("a", StringType()), StructField("a", StringType())])
 
 
 @pytest.mark.parametrize(
@@ -313,7 +372,15 @@ NOT_NULL = StructType([StructField("id", StringType(), False)])
         ({"valueSchema": "FILE", "valueMessage": "A"}, None, "the format json has no messages"),
         ({"valueSchema": "FILE"}, struct(no=StringType()), "has the column no, and there are id,"),
         ({"valueSchema": "FILE"}, struct(amount=IntegerType()), "amount as int, and it is bigint"),
-        ({"valueSchema": "FILE"}, NOT_NULL, "id as not null, and a value that cannot be decoded"),
+        ({"valueSchema": "FILE"}, NOT_NULL, "id as not null, or something inside of it"),
+        ({"mode": "failFast"}, NOT_NULL, "id as not null, or something inside of it"),
+        ({}, NOT_NULL_INSIDE[0], "customer as not null, or something inside of it"),
+        ({}, NOT_NULL_INSIDE[1], "id as not null, or something inside of it"),
+        ({}, NOT_NULL_INSIDE[2], "id as not null, or something inside of it"),
+        ({}, ODD, "a field whose name cannot be read"),
+        ({}, struct(a=ODD), "a field whose name cannot be read"),
+        ({}, TWICE, "a field whose name cannot be read"),
+        ({}, struct(id=StringType(), _record=StructType([])), "has _record without a column"),
         (
             {"valueSchema": "FILE", "columns": "id"},
             struct(amount=LongType()),
@@ -338,10 +405,15 @@ def test_what_cannot_be_meant_is_refused(
     assert sentence in str(refusal.value)
 
 
-def test_not_null_is_taken_where_no_row_is_null(schema_file: str) -> None:
-    options = {"valueSchema": schema_file, "mode": "dropMalformed"}
+def test_the_time_of_a_record_is_fetched_where_it_is_used(schema_file: str) -> None:
+    # One that Spark's type cannot hold fails a task, so it can be left out.
+    options = {"valueFormat": "json", "valueSchema": schema_file, "columns": "id, _record.offset"}
 
-    assert rows(options, *VALUES, schema=NOT_NULL) == [{"id": "a"}, {"id": "b"}]
+    plain = value_columns(OptionTexts(options), None)
+    timed = value_columns(OptionTexts({**options, "eventTime": "at"}), None)
+
+    assert plain is not None and plain.fetched == ("offset", "value")
+    assert timed is not None and timed.fetched == ("offset", "value", "timestamp")
 
 
 def test_options_of_values_need_a_format() -> None:
@@ -367,6 +439,7 @@ def test_a_given_schema_chooses_columns_of_records() -> None:
         ({}, struct(id=LongType()), ".schema(...) has id bigint, and a record has struct<key:"),
         ({}, struct(value=StringType()), ".schema(...) has value string, and a record has struct<"),
         ({"columns": "key"}, struct(value=BinaryType()), "not by both"),
+        ({}, StructType([StructField("key", BinaryType(), False)]), "key as not null, or"),
     ],
 )
 def test_a_given_schema_of_other_columns_is_refused(

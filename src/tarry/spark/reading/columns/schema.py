@@ -10,6 +10,7 @@ from pyspark.sql.types import (
     DataType,
     IntegerType,
     LongType,
+    MapType,
     StringType,
     StructField,
     StructType,
@@ -42,6 +43,7 @@ def spark_schema(columns: tuple[str, ...]) -> StructType:
 
 def columns_by_schema(given: StructType, columns: tuple[str, ...]) -> tuple[str, ...]:
     """Return the columns that a given schema chooses of these.  Raises OptionRefused."""
+    check_nullable(given)
     by_name = {field.name: field.dataType.simpleString() for field in spark_schema(columns)}
     names = tuple(given.names)
     for field in given:
@@ -53,3 +55,30 @@ def columns_by_schema(given: StructType, columns: tuple[str, ...]) -> tuple[str,
                 "are columns with the option valueFormat"
             )
     return names
+
+
+def check_nullable(given: StructType) -> None:
+    """Refuse a given schema where something must not be null.
+
+    Spark compares it with the batches of a task, whose columns may all have nulls, and would fail
+    each task with a sentence of its own.
+    """
+    for field in given:
+        if not _may_be_null(field):
+            raise OptionRefused(
+                f".schema(...) has {field.name:.60} as not null, or something inside of it, and "
+                "columns of this source may be null: leave NOT NULL out"
+            )
+
+
+def _may_be_null(field: StructField) -> bool:
+    """Tell whether a field and all inside of it may be null."""
+    return field.nullable and _has_nulls(field.dataType)
+
+
+def _has_nulls(kind: DataType) -> bool:
+    if isinstance(kind, StructType):
+        return all(map(_may_be_null, kind))
+    if isinstance(kind, ArrayType):
+        return kind.containsNull and _has_nulls(kind.elementType)
+    return not isinstance(kind, MapType) or (kind.valueContainsNull and _has_nulls(kind.valueType))

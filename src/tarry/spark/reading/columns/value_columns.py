@@ -45,9 +45,18 @@ class ValueColumns:
     record: tuple[str, ...]
 
     @property
+    def has_times(self) -> bool:
+        """Tell whether event times are made, by which a row may be an error."""
+        return TIME in self.names or bool(self.decoding.time)
+
+    @property
     def fetched(self) -> tuple[str, ...]:
         """Columns of records that are fetched."""
-        needed = ("value", "timestamp", *(ORIGIN if self.mode == FAIL_FAST else ()))
+        needed = (
+            "value",
+            *(("timestamp",) if self.has_times else ()),
+            *(ORIGIN if self.mode == FAIL_FAST else ()),
+        )
         return tuple(dict.fromkeys((*self.record, *needed)))
 
     def batches(self, fetched: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -62,7 +71,7 @@ class ValueColumns:
 
         pyarrow = load_pyarrow()
         columns, errors = decoded_columns(decoder, batch)
-        if TIME in self.names or self.decoding.time:
+        if self.has_times:
             columns[TIME], errors = event_times(columns, batch, errors, self.decoding.time)
         if self.mode == FAIL_FAST and any(errors):
             raise ValueMalformed(_malformed(batch, errors))

@@ -10,7 +10,7 @@ from pyspark.sql.types import DataType, StringType, StructField, StructType, Tim
 from tarry.spark.option_table import TYPED, names_of
 from tarry.spark.options import OptionRefused, OptionTexts
 from tarry.spark.reading.columns.names import COLUMNS
-from tarry.spark.reading.columns.schema import TYPES
+from tarry.spark.reading.columns.schema import TYPES, check_nullable
 from tarry.spark.reading.columns.value_columns import (
     DROP_MALFORMED,
     FAIL_FAST,
@@ -41,6 +41,8 @@ def value_columns(texts: OptionTexts, given: StructType | None) -> ValueColumns 
             if texts.text(name) is not None:
                 raise OptionRefused(f"{name} needs the option valueFormat")
         return None
+    if given is not None:
+        check_nullable(given)
     mode = (texts.text("mode") or PERMISSIVE).strip().lower()
     if mode not in (PERMISSIVE, DROP_MALFORMED, FAIL_FAST):
         raise OptionRefused(f"mode={mode!r:.60} is none of {', '.join(MODES)}")
@@ -131,19 +133,17 @@ def _check_given(given: StructType, made: ValueColumns, fields: pa.StructType) -
                 f".schema(...) has the column {name:.60}, and there are "
                 f"{', '.join(fields.names)!s:.300}, {', '.join(OWN)}"
             )
+    if RECORD in made.names and not made.record:
+        raise OptionRefused(
+            f".schema(...) has {RECORD} without a column: name some, such as {RECORD} "
+            "struct<offset: bigint>"
+        )
     wanted = typed_schema(made)
     for one, own in zip(given, wanted, strict=True):
-        # Without whether nulls may be inside.
         if one.dataType.simpleString() != own.dataType.simpleString():
             raise OptionRefused(
                 f".schema(...) has {one.name:.60} as {one.dataType.simpleString():.200}, and it is "
                 f"{own.dataType.simpleString():.200}"
-            )
-        if not one.nullable and made.mode == PERMISSIVE:
-            raise OptionRefused(
-                f".schema(...) has {one.name:.60} as not null, and a value that cannot be decoded "
-                "has null in all fields: leave NOT NULL out, or give mode=dropMalformed or "
-                "mode=failFast"
             )
 
 
