@@ -171,6 +171,7 @@ TYPED: Final = (
         "path",
         "",
         "File that the driver reads: JSON Schema, an Avro schema or a descriptor set of Protobuf. "
+        "A relative path counts from the directory in which Spark was started. "
         "For JSON, `.schema(...)` may give the fields' types instead.",
     ),
     SourceOption("valueMessage", "name", "", "Type of Protobuf, such as `shop.Order`."),

@@ -353,6 +353,7 @@ NOT_NULL_INSIDE = (
     struct(id=MapType(StringType(), MapType(StringType(), StringType(), False))),
 )
 ODD = StructType([StructField('a"b', StringType())])
+OFFSET_TWICE = StructType([StructField("offset", LongType())] * 2)
 TWICE = StructType([StructField("a", StringType()), StructField("a", StringType())])
 
 
@@ -379,7 +380,9 @@ TWICE = StructType([StructField("a", StringType()), StructField("a", StringType(
         ({}, NOT_NULL_INSIDE[2], "id as not null, or something inside of it"),
         ({}, ODD, "a field whose name cannot be read"),
         ({}, struct(a=ODD), "a field whose name cannot be read"),
-        ({}, TWICE, "a field whose name cannot be read"),
+        ({}, TWICE, "the schema has two fields 'a' in one place"),
+        ({}, struct(b=TWICE), "the schema has two fields 'a' in one place"),
+        ({}, struct(id=StringType(), _record=OFFSET_TWICE), "the column _record.offset twice"),
         ({}, struct(id=StringType(), _record=StructType([])), "has _record without a column"),
         (
             {"valueSchema": "FILE", "columns": "id"},

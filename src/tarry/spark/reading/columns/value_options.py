@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql.pandas.types import from_arrow_type
@@ -127,7 +128,10 @@ def _record_of(given: StructType) -> tuple[str, ...]:
 
 
 def _check_given(given: StructType, made: ValueColumns, fields: pa.StructType) -> None:
-    for name in (*made.names, *(OF_RECORD + one for one in made.record)):
+    names = [*made.names, *(OF_RECORD + one for one in made.record)]
+    for name, count in Counter(names).items():
+        if count > 1:
+            raise OptionRefused(f".schema(...) has the column {name:.60} twice: leave one out")
         if name not in (*fields.names, *OWN, *(OF_RECORD + one for one in COLUMNS)):
             raise OptionRefused(
                 f".schema(...) has the column {name:.60}, and there are "

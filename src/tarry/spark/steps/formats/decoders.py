@@ -84,7 +84,8 @@ def _schema(
     if not isinstance(schema, str | Path):
         return schema.json().encode()
     try:
-        return Path(schema).read_bytes()
+        # Absolute: the sentence tells where it was looked for.
+        return Path(schema).absolute().read_bytes()
     except OSError as flaw:
         raise StepRefused(f"the schema {schema} cannot be read: {flaw}") from None
 

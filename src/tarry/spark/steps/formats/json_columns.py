@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Context, Decimal, DecimalException, Inexact, InvalidOperation
 from itertools import accumulate
@@ -24,6 +25,9 @@ def object_type(
 
     Raises StepRefused for names that msgspec cannot look for.
     """
+    for name, count in Counter(names.values()).items():
+        if count > 1:
+            raise StepRefused(f"the schema has two fields {name!r:.60} in one place: leave one out")
     try:
         return msgspec.defstruct(
             "JsonObject",
