@@ -35,7 +35,11 @@ from pyspark.sql.types import (
 
 from tarry.spark.options import OptionRefused, OptionTexts
 from tarry.spark.reading.columns.schema import TYPES
-from tarry.spark.reading.columns.value_columns import ROWS_MAX, ValueMalformed
+from tarry.spark.reading.columns.value_columns import (
+    ROWS_MAX,
+    VALUE_BYTES_MAX,
+    ValueMalformed,
+)
 from tarry.spark.reading.columns.value_options import typed_schema, value_columns
 from tarry.spark.reading.filters import filters_of_record, narrowed_range
 from tarry.spark.reading.plan import ReadRange
@@ -215,6 +219,17 @@ def test_a_large_batch_is_decoded_in_parts(schema_file: str) -> None:
     assert found == [
         {"id": str(number), "_record": {"offset": 7 + number}} for number in range(len(values))
     ]
+
+
+def test_large_values_are_decoded_in_parts(schema_file: str) -> None:
+    value = b'{"id":"%b"}' % (b"x" * (VALUE_BYTES_MAX // 3))
+
+    made = list(read({"valueSchema": schema_file, "columns": "_record.offset"}, *[value] * 5))
+
+    assert [batch.num_rows for batch in made] == [2, 1, 2]
+    assert [row["_record"]["offset"] for batch in made for row in batch.to_pylist()] == list(
+        range(7, 12)
+    )
 
 
 GIVEN = StructType(

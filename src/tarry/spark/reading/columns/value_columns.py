@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 # Rows that are decoded together: their values are objects for a moment, of some KB each.
 ROWS_MAX: Final = 10_000
 
+# Bytes of values that are decoded together: as objects they may be a hundred times as many, and a
+# record batch that compresses well has many more than were fetched.
+VALUE_BYTES_MAX: Final = 8 * 1024 * 1024
+
 PERMISSIVE: Final = "permissive"
 DROP_MALFORMED: Final = "dropmalformed"
 FAIL_FAST: Final = "failfast"
@@ -64,7 +68,8 @@ class ValueColumns:
         decoder = decoder_of(self.decoding)
         for batch in fetched:
             for begin in range(0, batch.num_rows, ROWS_MAX):
-                yield self._decoded(decoder, batch.slice(begin, ROWS_MAX))
+                for part in _parts(batch.slice(begin, ROWS_MAX)):
+                    yield self._decoded(decoder, part)
 
     def _decoded(self, decoder: ValueDecoder, batch: pa.RecordBatch) -> pa.RecordBatch:
         from tarry.spark.steps.decoding import decoded_columns, event_times, rules_of
@@ -89,6 +94,16 @@ class ValueColumns:
             return made
         compute: Any = import_module("pyarrow.compute")
         return made.filter(compute.is_null(columns[RULE]))
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield parts whose values are not too many bytes; a large value is alone."""
+    if batch.num_rows < 2 or batch.column("value").nbytes <= VALUE_BYTES_MAX:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _parts(batch.slice(0, half))
+    yield from _parts(batch.slice(half))
 
 
 def _malformed(batch: pa.RecordBatch, errors: list[str | None]) -> str:
