@@ -40,7 +40,8 @@ def with_nested(df: DataFrame, names: Iterable[str]) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     for name in names:
-        if name in df.columns or "." not in name:
+        # Spark takes names that differ in the case of their letters for one.
+        if "." not in name or name.lower() in (one.lower() for one in df.columns):
             continue
         text = ".".join(quoted(part) for part in name.split("."))
         try:
