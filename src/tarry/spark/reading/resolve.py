@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.options import OptionRefused
@@ -19,7 +19,9 @@ from tarry.spark.reading.bounds import (
     TopicChoice,
 )
 from tarry.spark.reading.cluster import FoundTopic, TopicLogs
-from tarry.spark.reading.read_options import ReadOptions
+
+if TYPE_CHECKING:
+    from tarry.spark.reading.read_options import ReadOptions
 
 # A broker that has just started may not know a topic, a partition or a topic's new id for a moment:
 # what is gone is asked for so often again, after a pause.  Offsets that are forgotten would be read
