@@ -58,7 +58,7 @@ def run_orders(
 
 
 def _run_on_connector(session: SparkSession, pipeline: Any, tuning: Tuning) -> None:
-    from tarry.spark.pipeline.queries import frame_of
+    from tarry.spark.pipeline.queries import decoded_records, frame_of
     from tarry.spark.pipeline.run import session_of
     from tarry.spark.pipeline.stages import ARCHIVE, stages_of
     from tarry.spark.pipeline.topics import admin_of, find_topics, make_topics
@@ -78,7 +78,7 @@ def _run_on_connector(session: SparkSession, pipeline: Any, tuning: Tuning) -> N
             writer = records.writeStream.format("parquet").option("path", str(stage.path))
             checkpoint = stage.path.with_name("archive-checkpoint")
         else:
-            frame: DataFrame = frame_of(pipeline, stage, records)
+            frame: DataFrame = frame_of(pipeline, stage, decoded_records(pipeline, records))
             writer = frame.writeStream.format("kafka").options(**address, **tuning.writing)
             checkpoint = stage.path
         writer = writer.option("checkpointLocation", str(checkpoint))

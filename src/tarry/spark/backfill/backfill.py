@@ -51,7 +51,7 @@ from tarry.spark.pipeline.faults import fault_of
 from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
-from tarry.spark.pipeline.queries import decoded_records
+from tarry.spark.pipeline.queries import decoded_records, derived_columns
 from tarry.spark.pipeline.run import session_of
 from tarry.spark.pipeline.stages import stages_of
 from tarry.spark.pipeline.topics import admin_of, find_topics, make_topics
@@ -374,7 +374,7 @@ class Backfiller:
 
     def _decoded(self, tasks: list[RecordTask]) -> DataFrame:
         records = records_frame(self._spark, tasks, self._pipeline.reading())
-        return decoded_records(self._pipeline, records)
+        return derived_columns(self._pipeline, decoded_records(self._pipeline, records))
 
     def _tasks(
         self, contents: ArchiveContents, frozen: FrozenBackfill, windows: WindowSpan

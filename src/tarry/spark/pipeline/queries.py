@@ -89,10 +89,10 @@ def derived_columns(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
 
 
 def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
-    """Decode the values of records that come from an archive.  Raises StepRefused."""
+    """Decode the values of records that were read from elsewhere.  Raises StepRefused."""
     decode = pipeline.decode
     assert decode is not None
-    decoded = steps.decode(
+    return steps.decode(
         records,
         format=decode.format,
         schema=decode.schema,
@@ -100,7 +100,6 @@ def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
         registry=decode.registry,
         time=pipeline.source.time,
     )
-    return derived_columns(pipeline, decoded)
 
 
 def clean_frame(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
