@@ -109,7 +109,10 @@ def commands_share_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -
     """Let commands take the session of the tests, and leave it running."""
 
     @contextlib.contextmanager
-    def shared(master: str | None, *, is_local: bool) -> Iterator[SparkSession | None]:
+    def shared(
+        master: str | None, *, is_local: bool, **settings: object
+    ) -> Iterator[SparkSession | None]:
+        del settings
         yield None if is_local else spark
 
     for command in ("archive", "backfill", "compact", "replay", "run"):

@@ -38,7 +38,7 @@ def test_what_the_page_shows_happens(
     made = re.findall(r"^makes topic (\S+) with 4 partitions$", checked, re.M)
     assert made == ["orders.clean", "orders.rejected"]
     blocks = FENCED.findall(PAGE.read_text(encoding="utf-8"))
-    more = [text for _, text in blocks if text.startswith(("[derive]", "[deduplicate]"))]
+    more = [text for _, text in blocks if text.startswith(("[spark]", "[derive]", "[deduplicate]"))]
     (tmp_path / "more.toml").write_text("".join([(tmp_path / "orders.toml").read_text(), *more]))
     pipeline = read_pipeline(tmp_path / "more.toml")
-    assert pipeline.aggregates and pipeline.derive
+    assert pipeline.aggregates and pipeline.derive and pipeline.spark

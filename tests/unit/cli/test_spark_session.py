@@ -6,7 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
+import click
 import pytest
 
 from tarry.cli.spark import session
@@ -120,3 +122,51 @@ def test_what_spark_raises_is_a_sentence(
 def test_what_spark_did_not_raise_goes_on(error: Exception) -> None:
     with pytest.raises(type(error)), spark_session(None, is_local=False):
         raise error
+
+
+@pytest.fixture
+def builders(monkeypatch: pytest.MonkeyPatch, _started: None) -> list[Any]:
+    """What each session was asked to be made of."""
+    started = session._started
+    asked: list[Any] = []
+
+    def start(builder: Any, master: str | None) -> object:
+        asked.append(dict(builder._options))
+        return started(builder, master)
+
+    monkeypatch.setattr(session, "_started", start)
+    return asked
+
+
+def test_settings_of_spark_go_before_ours_and_the_commands_before_the_files(
+    builders: list[Any],
+) -> None:
+    file = {"spark.ui.enabled": "true", "spark.driver.memory": "2g", "spark.x": "file"}
+    conf = ["spark.x=a=b", "spark.driver.extraJavaOptions=-XX:+UseSerialGC"]
+
+    with spark_session(None, is_local=False, conf=conf, settings=file):
+        pass
+
+    (asked,) = builders
+    assert asked["spark.master"] == "local[*]"
+    assert (asked["spark.ui.enabled"], asked["spark.driver.memory"]) == ("true", "2g")
+    assert asked["spark.x"] == "a=b"
+    options = asked["spark.driver.extraJavaOptions"]
+    assert options.startswith("-Dlog4j2.") and options.endswith(" -XX:+UseSerialGC")
+
+
+@pytest.mark.parametrize(
+    ("conf", "told"),
+    [
+        ("driver.memory=4g", "driver.memory is no setting of Spark's: they begin with spark."),
+        ("spark.driver.memory", "write it as KEY=VALUE"),
+    ],
+)
+def test_what_is_no_setting_of_spark_is_wrong_usage(
+    builders: list[Any], conf: str, told: str
+) -> None:
+    with pytest.raises(click.UsageError) as wrong, spark_session(None, is_local=False, conf=[conf]):
+        pass
+
+    assert told in str(wrong.value)
+    assert builders == []

@@ -10,7 +10,7 @@ import click
 
 from tarry.cli.running import Cluster, cluster_options, fail, json_option, quietly
 from tarry.cli.spark.directories import DirectoryPath
-from tarry.cli.spark.session import reach, settings_of, spark_session
+from tarry.cli.spark.session import reach, settings_of, spark_options, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import Count, size_text
 
@@ -79,7 +79,7 @@ DuckDB and Spark read them as one table.  A run that is killed leaves nothing th
     help="Go on where records were deleted before they were archived, and count them.",
 )
 @click.option("--local", "is_local", is_flag=True, help="Do it in this process, without Spark.")
-@click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+@spark_options
 @json_option
 @quietly
 def archive_command(
@@ -105,7 +105,9 @@ def archive_command(
     choice = TopicChoice(names=names, pattern=given["pattern"] or "")
     summary = ArchiveSummary()
     try:
-        with spark_session(given["master"], is_local=given["is_local"]) as session:
+        with spark_session(
+            given["master"], is_local=given["is_local"], conf=given["conf"]
+        ) as session:
             for summary in archive(session, choice, path, options):
                 if not as_json:
                     click.echo(f"round {summary.rounds}: {_archived(summary)}", err=True)

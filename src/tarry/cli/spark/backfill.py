@@ -12,7 +12,7 @@ import click
 from tarry.cli.places import BadPlace, parse_fixed_time_ms
 from tarry.cli.running import fail, json_option, quietly
 from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
-from tarry.cli.spark.session import check_pyspark_there, spark_session, telling_tasks
+from tarry.cli.spark.session import check_pyspark_there, spark_options, spark_session, telling_tasks
 from tarry.cli.tables import count_of, print_json
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ the same command is started again.
     is_flag=True,
     help="Go on where neither archive nor topic have all records, with those that are there.",
 )
-@click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+@spark_options
 @json_option
 @quietly
 def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
@@ -75,7 +75,9 @@ def backfill_command(path: Path, *, as_json: bool, **given: Any) -> None:
     choose_aggregate(pipeline, options.aggregate)
     archive_of(pipeline, options.archive)
     try:
-        with spark_session(given["master"], is_local=False) as session:
+        with spark_session(
+            given["master"], is_local=False, conf=given["conf"], settings=pipeline.spark
+        ) as session:
             assert session is not None
             session.sparkContext.setLogLevel("OFF")
             with telling_tasks(session, is_silent=as_json):

@@ -10,7 +10,7 @@ import click
 
 from tarry.cli.running import json_option, quietly
 from tarry.cli.spark.directories import DirectoryPath
-from tarry.cli.spark.session import spark_session
+from tarry.cli.spark.session import spark_options, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import TIMES_TEXT, BadUnit, Size, parse_time_length_ms, size_text
 
@@ -74,7 +74,7 @@ class SecondsOrNone(click.ParamType[float]):
     help="How long replaced files are kept out of sight; a later run removes them.",
 )
 @click.option("--local", "is_local", is_flag=True, help="Do it in this process, without Spark.")
-@click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+@spark_options
 @json_option
 @quietly
 def compact_command(path: Path, *, as_json: bool, **given: Any) -> None:
@@ -87,7 +87,7 @@ def compact_command(path: Path, *, as_json: bool, **given: Any) -> None:
         replaced_kept_seconds=given["keep_replaced"],
     )
     summary = CompactSummary()
-    with spark_session(given["master"], is_local=given["is_local"]) as session:
+    with spark_session(given["master"], is_local=given["is_local"], conf=given["conf"]) as session:
         for summary in compact(session, path, options):
             if not as_json:
                 click.echo(f"directory {summary.directories}: {_merged(summary)}", err=True)

@@ -11,7 +11,7 @@ import click
 from tarry.cli.places import BadPlace, parse_fixed_time_ms
 from tarry.cli.running import PRODUCER, Cluster, cluster_options, json_option, quietly
 from tarry.cli.spark.directories import DirectoryPath
-from tarry.cli.spark.session import reach, settings_of, spark_session
+from tarry.cli.spark.session import reach, settings_of, spark_options, spark_session
 from tarry.cli.tables import count_of, print_json
 from tarry.cli.units import OFFSET_MAX, PARTITION_MAX, Count, whole_number
 
@@ -65,7 +65,7 @@ same command means the same replay; one that is finished says so and does nothin
     help="Directory of the replay's state, which means it.",
 )
 @click.option("--local", "is_local", is_flag=True, help="Do it in this process, without Spark.")
-@click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+@spark_options
 @json_option
 @quietly
 def replay_command(path: Path, *, cluster: Cluster, as_json: bool, **given: Any) -> None:
@@ -89,7 +89,7 @@ def replay_command(path: Path, *, cluster: Cluster, as_json: bool, **given: Any)
     )
     reach(cluster)
     summary = ReplaySummary()
-    with spark_session(given["master"], is_local=given["is_local"]) as session:
+    with spark_session(given["master"], is_local=given["is_local"], conf=given["conf"]) as session:
         for summary in replay(session, path, options):
             if not as_json and not summary.is_finished:
                 percent = 100 * summary.offsets // max(1, summary.offsets_total)

@@ -7,7 +7,7 @@ import os
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -24,6 +24,12 @@ if TYPE_CHECKING:
 
 # Logging of Spark's Java below a command.
 LOGGING: Final = Path(__file__).with_name("log4j2.properties")
+
+# Prefix of all settings of Spark's.
+OF_SPARK: Final = "spark."
+
+# Setting that has several options at once: a user's stand behind ours.
+JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 # How often a person is told.
 TELL_SECONDS: Final = 10.0
@@ -90,9 +96,35 @@ def telling_tasks(spark: SparkSession, *, is_silent: bool) -> Iterator[None]:
         thread.join()
 
 
+def spark_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options of its Spark: --master and --conf."""
+    conf = click.option(
+        "--conf",
+        "conf",
+        metavar="KEY=VALUE",
+        multiple=True,
+        help="Setting of Spark's, such as spark.driver.memory=4g; may be repeated.",
+    )
+    master = click.option("--master", metavar="URL", help="Spark's master (default: local[*]).")
+    return master(conf(command))
+
+
 @contextmanager
-def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSession | None]:
-    """Yield a session that ends with the command; None without Spark."""
+def spark_session(
+    master: str | None,
+    *,
+    is_local: bool,
+    conf: Iterable[str] = (),
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession | None]:
+    """Yield a session that ends with the command; None without Spark.
+
+    `settings` are Spark's; those of `conf`, as KEY=VALUE, go before them.
+    """
+    wanted = {**(settings or {}), **key_values(conf, "setting of Spark's")}
+    unknown = next((key for key in wanted if not key.startswith(OF_SPARK)), None)
+    if unknown is not None:
+        raise click.UsageError(f"--conf {unknown} is no setting of Spark's: they begin with spark.")
     if is_local:
         yield None
         return
@@ -103,13 +135,16 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     builder: Any = SparkSession.builder
     builder = builder.appName("tarry spark")
     # On a busy machine a worker needs longer than Spark's 15 s to come up.
-    builder = builder.config("spark.python.authenticate.socketTimeout", "120s")
+    own = {"spark.python.authenticate.socketTimeout": "120s"}
     # Under spark-submit the master is given already.
     if master is not None or not _is_submitted():
-        builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")
-        builder = builder.config("spark.ui.showConsoleProgress", "false")
-        for key, value in java_options(os.environ).items():
-            builder = builder.config(key, value)
+        builder = builder.master(master or "local[*]")
+        own |= {"spark.ui.enabled": "false", "spark.ui.showConsoleProgress": "false"}
+        own |= java_options(os.environ)
+    if JAVA_OPTIONS in own and JAVA_OPTIONS in wanted:
+        wanted[JAVA_OPTIONS] = f"{own[JAVA_OPTIONS]} {wanted[JAVA_OPTIONS]}"
+    for key, value in {**own, **wanted}.items():
+        builder = builder.config(key, value)
     session = _started(builder, master)
     session.sparkContext.setLogLevel("ERROR")
     # By PySpark's own function, which makes it; what it would log comes as an error, and is told.
@@ -176,7 +211,7 @@ def java_options(environment: Mapping[str, str]) -> dict[str, str]:
     """
     if "SPARK_CONF_DIR" in environment or "SPARK_HOME" in environment:
         return {}
-    return {"spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile=file:{LOGGING}"}
+    return {JAVA_OPTIONS: f"-Dlog4j2.configurationFile=file:{LOGGING}"}
 
 
 def _is_submitted() -> bool:

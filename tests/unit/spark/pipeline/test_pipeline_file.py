@@ -339,6 +339,31 @@ def test_derived_columns_are_kept_in_their_order(file):
     assert lines[lines.index("   derive net: amount * 0.8") + 1] == "   derive round: floor(net)"
 
 
+def test_settings_of_spark_are_texts(file):
+    lines = '"spark.driver.memory" = "4g"\n"spark.sql.shuffle.partitions" = 2\n"spark.x" = true'
+    changed(file, "[check]", f"[spark]\n{lines}\n\n[check]")
+
+    assert read_pipeline(file, {}).spark == {
+        "spark.driver.memory": "4g",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.x": "true",
+    }
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ('"driver.memory" = "4g"', "spark.driver.memory: is no setting of Spark's: they begin"),
+        ("spark.x = 1", "spark.spark: is a table, and it must be one text or number; write the"),
+        ('"spark.x" = [1]', "spark.spark.x: is a list, and it must be one text or number"),
+    ],
+)
+def test_what_is_no_setting_of_spark_is_refused(file, line, told):
+    (mistake,) = mistakes_of(changed(file, "[check]", f"[spark]\n{line}\n\n[check]"))
+
+    assert mistake.startswith(f"orders.toml:13: {told}")
+
+
 def test_columns_that_stages_name_are_told_once(more):
     changed(more, 'by = ["country"]', 'by = ["customer.country", "event_id"]')
 

@@ -26,6 +26,7 @@ def clashes_of(pipeline: Pipeline) -> list[Mistake]:
     """Return what cannot be meant together."""
     mistakes = [
         *_missing_parts(pipeline),
+        *_spark(pipeline),
         *_decoding(pipeline),
         *_rules(pipeline),
         *_names(pipeline),
@@ -57,6 +58,12 @@ def _missing_parts(pipeline: Pipeline) -> Found:
                 yield (name,), "needs [clean] with topic and rejected, where its records go"
     elif pipeline.decode is None:
         yield ("clean",), "needs [decode], which says how values become columns"
+
+
+def _spark(pipeline: Pipeline) -> Found:
+    for key in pipeline.spark:
+        if not key.startswith("spark."):
+            yield ("spark", key), "is no setting of Spark's: they begin with spark."
 
 
 def _decoding(pipeline: Pipeline) -> Found:

@@ -15,6 +15,7 @@ from tarry.spark.pipeline.file.values import (
     KafkaSettings,
     Kind,
     Name,
+    SparkValue,
     Start,
     Texts,
     TopicName,
@@ -144,6 +145,12 @@ SECTIONS: Final = (
                 "registry", WebAddress(), None, "Address of a schema registry, http://host:port."
             ),
         ),
+    ),
+    FileSection(
+        "spark",
+        'Settings of the Spark that the command starts, such as "spark.driver.memory" = "4g"; '
+        "`--conf` of the command goes before them.",
+        names=SparkValue(),
     ),
     FileSection(
         "derive",

@@ -95,6 +95,7 @@ class _FileReader:
             lines=self._lines,
             source=SourceSection(**source),
             decode=None if found["decode"] is None else DecodeSection(**found["decode"]),
+            spark=found["spark"] or {},
             derive=found["derive"] or {},
             check=found["check"] or {},
             deduplicate=(

@@ -103,6 +103,8 @@ class Pipeline:
     settings: Mapping[str, str]
     source: SourceSection
     decode: DecodeSection | None
+    # Settings of Spark's.
+    spark: Mapping[str, str]
     derive: Mapping[str, str]
     check: Mapping[str, str]
     deduplicate: DeduplicateSection | None

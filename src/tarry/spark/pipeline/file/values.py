@@ -284,6 +284,22 @@ class Expressions(Kind):
         return value
 
 
+class SparkValue(Kind):
+    """Value of a setting of Spark's: a text, a number, true or false."""
+
+    told = "setting"
+
+    def read(self, value: Any, folder: Path) -> str:
+        if isinstance(value, bool):
+            return str(value).lower()
+        if not isinstance(value, str | int | float):
+            raise ValueError(
+                f"is {toml_word(value)}, and it must be one text or number; write the key in "
+                'quotes: "spark.driver.memory" = "4g"'
+            )
+        return str(value)
+
+
 class KafkaSettings(Kind):
     """Settings of the clients, under Kafka's keys."""
 
