@@ -108,9 +108,9 @@ class OptionTexts:
                     '.option("subscribe", "orders")'
                 )
             near = Spelling(known).near(name)
-            hint = f"; did you mean {known[near]}?" if near else ""
+            hint = f"; did you mean {known[near]}?" if near else "."
             raise OptionRefused(
-                f"there is no option {name!r:.60}{hint}. A setting of the client begins with "
+                f"there is no option {name!r:.60}{hint} A setting of the client begins with "
                 f"{KAFKA_PREFIX}"
             )
 

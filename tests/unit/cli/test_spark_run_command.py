@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tarry.cli.spark.commands import spark
+from tarry.spark.pipeline.driver_lock import bind, locked
+from tarry.spark.pipeline.file.reader import read_pipeline
+from tarry.spark.pipeline.stages import stages_of
+from tarry.testing import Tarry
 
 FILE = """\
 name = "orders"
@@ -65,6 +70,25 @@ def test_a_broker_that_is_away_is_asked_again_and_then_told(file: Path) -> None:
     assert result.stderr.splitlines()[-1].startswith("tarry: cannot connect to 127.0.0.1:1: ")
     assert "is a broker running there?" in result.stderr
     assert not (file.parent / "checkpoint").exists()
+
+
+def test_a_second_run_is_refused_before_a_spark_is_started(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("pyspark", reason="pyspark is not installed")
+    monkeypatch.setattr("tarry.cli.spark.run.spark_session", None)
+    with Tarry() as broker:
+        monkeypatch.setenv("TARRY_BOOTSTRAP_SERVERS", broker.bootstrap)
+        pipeline = read_pipeline(file)
+        bind(pipeline, "a")
+        with locked(pipeline, stages_of(pipeline)):
+            result = run("run", str(file), "--once")
+
+    assert result.exit_code == 1
+    assert result.stderr == (
+        f"tarry: stage clean is run by process {os.getpid()} already, on the checkpoint "
+        f"{pipeline.checkpoint}: end that one, or leave it to it\n"
+    )
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:

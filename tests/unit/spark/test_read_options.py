@@ -106,7 +106,10 @@ def test_topics_are_chosen_in_one_of_three_ways(given: dict[str, str], choice: T
 @pytest.mark.parametrize(
     ("given", "sentence"),
     [
-        ({"subscrib": "a"}, "there is no option 'subscrib'; did you mean subscribe?"),
+        (
+            {"subscrib": "a"},
+            "there is no option 'subscrib'; did you mean subscribe? A setting of the",
+        ),
         ({"path": "orders"}, "load and save take no path here"),
         ({"endingOffsets": '{"orders": {"0": 9223372036854775808}}'}, "is not of the form"),
         ({"startingTimestamp": "9223372036854775808"}, "is no time in milliseconds"),

@@ -166,9 +166,17 @@ def _look_at_topics(pipeline: Pipeline) -> tuple[PipelineTopics | None, str]:
 
 def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
     from tarry.spark.pipeline.faults import StageFailed
+    from tarry.spark.pipeline.stages import choose, stages_of
 
     check_pyspark_there()
+    # Behind the check, which tells what is not installed.
+    from tarry.spark.pipeline.driver_lock import check_free
+
     reach_pipeline(pipeline)
+    try:
+        check_free(pipeline, choose(stages_of(pipeline), given["only"]))
+    except StageFailed as error:
+        fail(str(error))
     stopping = threading.Event()
     with (
         _listeners(given, as_json=as_json) as listeners,

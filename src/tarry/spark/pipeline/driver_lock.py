@@ -235,6 +235,16 @@ def _shown(key: str, values: Mapping[str, object]) -> str:
     return f"no {key}" if value is None else f"{key} = {msgspec.json.encode(value).decode()}"
 
 
+def check_free(pipeline: Pipeline, stages: Sequence[Stage]) -> None:
+    """Refuse stages that another process runs now, before a Spark is started for them.
+
+    Raises StageFailed.
+    """
+    if own_directory(pipeline).is_dir():
+        with locked(pipeline, stages):
+            pass
+
+
 @contextmanager
 def locked(pipeline: Pipeline, stages: Sequence[Stage]) -> Iterator[None]:
     """Keep other processes of this machine from running these stages.
