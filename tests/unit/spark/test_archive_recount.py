@@ -9,10 +9,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from click.testing import CliRunner
 from tests.support.spark.archive_scene import ORDERS, fill, options, recount, run
 
+from tarry.cli.spark.commands import spark
 from tarry.cli.spark.verify import RoundTeller
-from tarry.client import Admin
+from tarry.client import Admin, NewTopic
 from tarry.spark.archive.archive import archive
 from tarry.spark.archive.directory import MANIFESTS, ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused, make_manifest
@@ -118,6 +120,39 @@ def test_a_log_that_was_truncated_is_found_and_the_rest_is_compared(
         "the archive holds orders [0] up to offset 7, and the log ends at 5: it was truncated"
     ]
     assert found.compared == 10
+
+
+def test_rows_of_a_topic_that_was_made_anew_are_told_as_not_compared(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_topics(["orders"])
+    gone = recount(broker, tmp_path)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.create_topics([NewTopic("orders", 2)])
+
+    anew = recount(broker, tmp_path)
+
+    for found in (gone, anew):
+        assert (found.faults, found.compared, found.uncompared) == ([], 0, {"orders": 10})
+
+
+def test_rows_that_were_not_compared_are_told_beside_the_sum(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_topics(["orders"])
+
+    told = CliRunner().invoke(spark, ["verify", "-b", broker.bootstrap, str(tmp_path)])
+
+    assert told.exit_code == 0
+    assert told.stderr == (
+        "tarry: 10 rows of orders cannot be compared: the broker has the topic, or a partition of "
+        "it, no more or anew\n"
+    )
+    assert told.stdout.startswith("whole ") and "; 0 compared with the broker" in told.stdout
 
 
 class LateCluster(LiveCluster):

@@ -110,4 +110,9 @@ def _print_verified(found: VerifiedArchive) -> None:
         f"{size_text(found.bytes)}: {found.rows} rows + {found.gaps} gaps = {found.offsets} "
         f"offsets; {found.compared} compared with the broker, {found.lost} lost before"
     )
+    for topic, rows in found.uncompared.items():
+        complain(
+            f"{count_of(rows, 'row')} of {topic} cannot be compared: the broker has the topic, or "
+            "a partition of it, no more or anew"
+        )
     click.echo(f"{bad('not whole') if found.faults else good('whole')}  {counted}")

@@ -46,6 +46,9 @@ class VerifiedArchive:
     lost: int = 0
     # Rows that the broker still has and that were compared.
     compared: int = 0
+    # Rows by topic that no broker has any more, because the topic or the partition was deleted, or
+    # the topic made anew.
+    uncompared: dict[str, int] = field(default_factory=dict)
     faults: list[str] = field(default_factory=list)
 
 
@@ -369,6 +372,9 @@ class BrokerRows:
             and topics[one.topic].topic_id == manifest.topic_ids[one.topic]
             and topics[one.topic].has(one.partition)
         ]
+        for one in manifest.ranges:
+            if one.rows and one not in there:
+                found.uncompared[one.topic] = found.uncompared.get(one.topic, 0) + one.rows
         places = [(one.topic, one.partition) for one in there]
         self._there.update(dict.fromkeys(places))
         starts, ends = self._readable.starts(places), self._readable.ends(places)
