@@ -24,6 +24,11 @@ log = logging.getLogger("tarry.spark")
 OBSERVED: Final = "tarry"
 OBSERVED_BYTES: Final = "bytes"
 OBSERVED_RULE: Final = "rule:"
+# Of the records that could not be decoded: the one with the least offset, and with the largest.
+OBSERVED_UNDECODED: Final = ("undecoded:first", "undecoded:last")
+
+# Reasons of one stage that are told, each once a run.
+REASONS_MAX: Final = 10
 
 # Size at which a file of progress makes room for a new one; one older file is kept.
 FILE_BYTES_MAX: Final = 32 * 1024 * 1024
@@ -49,6 +54,8 @@ class BatchProgress(msgspec.Struct, frozen=True):
     late: int
     # Offsets that were left out, since their records were gone before they were read.
     lost: list[LostOffsets] = []
+    # One or two records that could not be decoded, as `orders [0] offset 12: REASON`.
+    undecoded: list[str] = []
 
     @property
     def records_per_second(self) -> float:
@@ -93,6 +100,9 @@ def batch_of(
         },
         late=sum(int(one.get("numRowsDroppedByWatermark") or 0) for one in operators),
         lost=list(lost),
+        undecoded=list(
+            dict.fromkeys(str(observed[name]) for name in OBSERVED_UNDECODED if observed.get(name))
+        ),
     )
 
 
@@ -177,6 +187,31 @@ class Progress:
         """Return the sums so far."""
         with self._lock:
             return dict(self._sums)
+
+
+class UndecodedTeller:
+    """Teller of records that do not fit their schema, for people: each reason once a run.
+
+    Producers that begin to send another type would else be seen in the topic of rejected records
+    only.
+    """
+
+    def __init__(self, tell: Callable[[str], None], rejected: str) -> None:
+        self._tell = tell
+        self._rejected = rejected
+        self._reasons: list[str] = []
+
+    def add(self, one: BatchProgress) -> None:
+        """Tell the reasons that are new."""
+        for told in one.undecoded:
+            place, _, reason = told.partition(": ")
+            if reason in self._reasons or len(self._reasons) == REASONS_MAX:
+                continue
+            self._reasons.append(reason)
+            self._tell(
+                f"stage {one.stage}: {place} could not be decoded: {reason}. Such records go to "
+                f"{self._rejected}; a reason is told once a run"
+            )
 
 
 class ProgressFile:

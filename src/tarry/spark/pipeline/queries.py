@@ -9,8 +9,14 @@ from tarry.spark.options import INT64_MAX, KAFKA_PREFIX
 from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
 from tarry.spark.pipeline.left_out import loss_path
-from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
+from tarry.spark.pipeline.progress import (
+    OBSERVED,
+    OBSERVED_BYTES,
+    OBSERVED_RULE,
+    OBSERVED_UNDECODED,
+)
 from tarry.spark.pipeline.stages import CLEAN, Stage
+from tarry.spark.steps.columns import ORIGIN
 from tarry.spark.steps.decoding import checked_decoding
 from tarry.spark.steps.deriving import with_nested
 
@@ -157,7 +163,15 @@ def _observed(frame: DataFrame, rules: list[str]) -> DataFrame:
 
     read = sql.sum(sql.octet_length("_record.value")).alias(OBSERVED_BYTES)
     counts = [sql.count_if(sql.col("_rule") == rule).alias(OBSERVED_RULE + rule) for rule in rules]
-    return frame.observe(OBSERVED, read, *counts)
+    if DECODE not in rules:
+        return frame.observe(OBSERVED, read, *counts)
+    record = sql.col("_record")
+    place = sql.format_string("%s [%d] offset %d", *[record[name] for name in ORIGIN])
+    told = sql.concat(place, sql.lit(": "), sql.col("_error"))
+    offset = sql.when(sql.col("_rule") == DECODE, record["offset"])
+    first, last = OBSERVED_UNDECODED
+    samples = [sql.min_by(told, offset).alias(first), sql.max_by(told, offset).alias(last)]
+    return frame.observe(OBSERVED, read, *counts, *samples)
 
 
 def start_query(

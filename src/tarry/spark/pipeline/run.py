@@ -15,7 +15,13 @@ from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.left_out import LeftOut, loss_path
 from tarry.spark.pipeline.listener import StageListener
-from tarry.spark.pipeline.progress import BatchProgress, Progress, ProgressFile, StageSums
+from tarry.spark.pipeline.progress import (
+    BatchProgress,
+    Progress,
+    ProgressFile,
+    StageSums,
+    UndecodedTeller,
+)
 from tarry.spark.pipeline.queries import frame_of, query_name, read_decoded, start_query
 from tarry.spark.pipeline.stage_runs import ArchiveRun, QueryRun, StageRun
 from tarry.spark.pipeline.stages import ARCHIVE, Stage, choose, stages_of
@@ -84,7 +90,9 @@ def run_pipeline(
         held.enter_context(locked(pipeline, stages))
         bind_state(pipeline, stages)
         file = held.enter_context(closing(ProgressFile(own_directory(pipeline) / PROGRESS)))
-        progress = Progress((file.add, *options.listeners))
+        rejected = "" if pipeline.clean is None else pipeline.clean.rejected
+        undecoded = UndecodedTeller(options.tell, rejected)
+        progress = Progress((file.add, undecoded.add, *options.listeners))
         left_out = {stage.name: LeftOut(loss_path(pipeline, stage.name)) for stage in stages}
         listener = held.enter_context(_listening(session, pipeline, stages, progress, left_out))
         make = _Runs(session, pipeline, options, listener, progress, left_out)

@@ -12,9 +12,11 @@ import pytest
 from tests.support.spark.batches import TOLD, batch
 
 from tarry.spark.pipeline.progress import (
+    REASONS_MAX,
     BatchProgress,
     Progress,
     ProgressFile,
+    UndecodedTeller,
     batch_of,
     progress_line,
 )
@@ -39,7 +41,42 @@ def test_a_micro_batch_is_told_in_one_line():
         "rejected": {"a.b": 12},
         "late": 3,
         "lost": [],
+        "undecoded": [],
     }
+
+
+def test_records_that_do_not_fit_are_told_once_a_reason():
+    told: list[str] = []
+    teller = UndecodedTeller(told.append, "orders.rejected")
+    number, cut = "field amount: expected integer, got string", "the value is no JSON: truncated"
+    samples = [
+        {"undecoded:first": f"orders [0] offset 5: {number}", "undecoded:last": None},
+        {
+            "undecoded:first": f"orders [0] offset 7: {number}",
+            "undecoded:last": f"orders [1] offset 9: {cut}",
+        },
+        {"undecoded:first": f"orders [1] offset 11: {cut}"},
+    ]
+
+    for observed in samples:
+        teller.add(batch_of({**TOLD, "observedMetrics": {"tarry": observed}}, "orders", "clean"))
+
+    end = "Such records go to orders.rejected; a reason is told once a run"
+    assert told == [
+        f"stage clean: orders [0] offset 5 could not be decoded: {number}. {end}",
+        f"stage clean: orders [1] offset 9 could not be decoded: {cut}. {end}",
+    ]
+
+
+def test_reasons_that_are_always_new_end_after_some():
+    told: list[str] = []
+    teller = UndecodedTeller(told.append, "orders.rejected")
+
+    for number in range(100):
+        observed = {"undecoded:first": f"orders [0] offset 1: reason {number}"}
+        teller.add(batch_of({**TOLD, "observedMetrics": {"tarry": observed}}, "orders", "clean"))
+
+    assert len(told) == REASONS_MAX
 
 
 def test_what_spark_does_not_tell_is_null():
