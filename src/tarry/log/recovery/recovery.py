@@ -124,6 +124,8 @@ class _Recovery:
         self.end_offset = coverage.recovery_offset
         # Reason why the scan ended before the end of a file.
         self.torn_reason = ""
+        # True while the only known epoch is that of the log's start and no batch has proved it.
+        self.is_start_epoch_alone = False
         # `version` of the epochs if their file has them durably, or -1.
         self.loaded_epochs_version = -1
 
@@ -238,6 +240,7 @@ class _Recovery:
                 # The epochs may be those of the log that was given up for this one.
                 epochs.clear()
             log.leader_epochs.restore(epochs)
+            self.is_start_epoch_alone = recovery_offset <= self.coverage.log_start_offset
             epochs_from = recovery_offset
         elif recovery_offset > first_offset:
             logger.warning("%s: %s is missing or damaged", self.directory, EPOCH_FILE)
@@ -339,8 +342,12 @@ class _Recovery:
         file = self.disk.open(segment_path(self.directory, base_offset) + LOG_SUFFIX)
         walk = BatchWalk(file, 0, file.size, base_offset)
         walk.checks_crc = True
-        walk.leader_epoch_min = log.leader_epochs.latest_epoch
+        walk.leader_epoch_min = self._epoch_min(log)
         return walk.step()
+
+    def _epoch_min(self, log: Log) -> int:
+        """Return the least leader epoch that the next batch may have; -1 if any may be right."""
+        return -1 if self.is_start_epoch_alone else int(log.leader_epochs.latest_epoch)
 
     def _seal(self, log: Log) -> bool:
         """Add the last entry to the time index of the last segment, because another follows."""
@@ -375,12 +382,17 @@ class _Recovery:
         walk = BatchWalk(file, segment.written_size, file.size, self._first_offset(file, segment))
         walk.checks_crc = True
         walk.has_gaps = segment.has_gaps
-        walk.leader_epoch_min = log.leader_epochs.latest_epoch
+        walk.leader_epoch_min = self._epoch_min(log)
         log.unflushed.add(segment)
         try:
             while (header := walk.next()) is not None:
                 segment.note_recovered(header, walk.batch_position)
                 self.end_offset = walk.expected_offset
+                if self.is_start_epoch_alone:
+                    self.is_start_epoch_alone = False
+                    if header.leader_epoch < log.leader_epochs.latest_epoch:
+                        # The file is older than a cut that took the batch of this epoch.
+                        log.leader_epochs.clear()
                 log.leader_epochs.assign(header.leader_epoch, header.base_offset)
                 self.listener.on_recovered_batch(header)
                 walk.leader_epoch_min = header.leader_epoch

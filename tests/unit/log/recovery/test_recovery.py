@@ -8,7 +8,7 @@ import pytest
 from tests.support.recovery import has_found_nothing
 
 from tarry.base.errors import StorageError
-from tarry.log.index.epoch_index import EPOCH_FILE
+from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex
 
 LOG_0 = "orders-0/00000000000000000000.log"
 
@@ -232,6 +232,35 @@ def test_a_lost_epoch_file_is_made_anew_from_the_batches(world, content):
     assert log.leader_epochs.epochs == [1, 4]
     assert log.leader_epochs.start_offsets == [0, 3]
     assert log.recovery_report.walked_bytes > 0
+
+
+def epoch_file(epoch):
+    """An epoch file in which this epoch begins at offset 0."""
+    index = EpochIndex()
+    index.assign(epoch, 0)
+    return index.encode()
+
+
+def test_an_epoch_file_that_is_older_than_a_cut_takes_no_batch_away(world):
+    """The log was cut to its start, and a batch of an earlier leader came: the file on the disk
+    still has the epoch that the cut took."""
+    log = world.open_logs()
+    world.fill(log, 2, epoch=1)
+    write_raw(world, f"orders-0/{EPOCH_FILE}", epoch_file(5))
+
+    log = world.open_logs()
+
+    assert log.log_end_offset == 2
+    assert (log.leader_epochs.epochs, log.leader_epochs.start_offsets) == ([1], [0])
+
+
+def test_the_epoch_of_an_empty_logs_start_stays(world):
+    world.open_logs()
+    write_raw(world, f"orders-0/{EPOCH_FILE}", epoch_file(5))
+
+    log = world.open_logs()
+
+    assert (log.leader_epochs.epochs, log.leader_epochs.start_offsets) == ([5], [0])
 
 
 def test_the_listener_gets_its_snapshot_and_what_came_after(world, covered):
