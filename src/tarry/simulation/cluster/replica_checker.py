@@ -48,6 +48,8 @@ class ReplicaChecker(NodeObserver):
         # True if replicas are moved: a new replica is compared with no earlier log of its broker.
         self.replicas_move = False
         self._replicas: dict[tuple[int, Place], tuple[int, ReplicatedLog]] = {}
+        # Logs of brokers that have left the replicas: one that begins later is another log.
+        self._left: dict[tuple[int, Place], None] = {}
         # Called when a follower has cut its log.
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
         # Called for each batch that is found in a log.
@@ -141,6 +143,10 @@ class ReplicaChecker(NodeObserver):
         self._revision = self._etcd.revision
         for record in self._known.apply(self._known.difference(self._etcd.rows(self._keys.prefix))):
             self.state.apply(record)
+        for key in self._logs:
+            row = self.row(key[1])
+            if row is None or key[0] not in row.replicas:
+                self._left[key] = None
         for place, committed in self._committed.items():
             row = self.row(place)
             if row is not None and row.unclean_epoch > committed.unclean_epoch:
@@ -205,6 +211,11 @@ class ReplicaChecker(NodeObserver):
         """Begin with a log that was opened; check that it has what was flushed before."""
         seen = DiskLog(log)
         self._logs[key] = seen
+        row = self.row(key[1])
+        if key in self._left:
+            if row is not None and key[0] in row.replicas:
+                del self._left[key]
+            return seen
         if before is not None and log.log_start_offset <= before.start_offset:
             # A log that had no batches may begin again at any offset.
             if before.batches and log.log_end_offset < before.flushed_offset:
