@@ -24,6 +24,7 @@ from tarry.cluster.rows.row_records import KnownRows
 from tarry.cluster.rows.rows import Keys
 from tarry.cluster.state.state import ClusterState, is_reassigned
 from tarry.log.log import Log
+from tarry.log.state import EMPTYING, GIVING_UP
 from tarry.partition.replicated_log import RECORDS, ReplicatedLog, key_of, wire_index
 from tarry.simulation.broker_node import BrokerNode, NodeObserver
 from tarry.simulation.cluster.cluster_node import ClusterNode
@@ -95,7 +96,9 @@ class ReplicaChecker(NodeObserver):
             places.update(dict.fromkeys(self._committed))
         for partition in broker.topics.logs():
             is_compacted = partition.config.has_compaction and not self.looks_at_compacted
-            if is_compacted or partition.log.flaw_offset >= 0:
+            # A log that is being given up loses its files step by step, committed ones too.
+            is_going = partition.log.cut.state in (GIVING_UP, EMPTYING)
+            if is_compacted or is_going or partition.log.flaw_offset >= 0:
                 continue
             place = (partition.key[0], wire_index(partition.key))
             self._names[place] = partition.name
