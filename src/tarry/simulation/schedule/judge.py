@@ -210,11 +210,17 @@ class Judge:
         for asked in moves:
             if asked.outcome == MOVED and asked.told_s_offset == s_offset:
                 return asked.due_ms
-        # Without idempotence a retry is parked as well.
-        retried = [] if wish.value in self._once else [due_ms]
-        before = max(each for each in waits if each < s_offset)
+        earlier = [each for each in waits if each < s_offset]
+        retried: list[int] = []
+        if wish.value in self._once:
+            earlier = [max(earlier)]
+        else:
+            # Without idempotence a retry is parked as well, and any of them may have been moved.
+            retried = [due_ms]
         unclear = [
-            asked.due_ms for asked in moves if asked.is_unclear and _may_name(asked, wish, before)
+            asked.due_ms
+            for asked in moves
+            if asked.is_unclear and any(_may_name(asked, wish, each) for each in earlier)
         ]
         return min([*retried, *unclear], default=_NEVER_MS)
 
