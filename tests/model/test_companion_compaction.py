@@ -115,7 +115,7 @@ class Replicas:
         offset = self.leader.append(note.encode(self.clock), self.epoch)
         s_offset = self.leader.append(batch, self.epoch)
         for gone in cancelled:
-            self.state.cancel(gone, offset)
+            self.state.cancel(gone, offset, offset)
             self.cancelled[gone] = s_offset
             del self.waiting[gone]
         for body in bodies_of(note, s_offset, self.epoch, count, len(batch)):
@@ -127,7 +127,7 @@ class Replicas:
         if body is not None:
             note = CancelledNote(body, due_ms=noted_due_ms(self.state.waiting(body)))
             offset = self.leader.append(note.encode(self.clock), self.epoch)
-            self.state.cancel(body, offset)
+            self.state.cancel(body, offset, offset)
             self.cancelled[body] = offset
             del self.waiting[body]
 

@@ -19,10 +19,15 @@ DAMAGED: Final = 2
 
 
 class OpenCancel:
-    """Cancel of `body` by the note at `note_offset`; `place` says where the body was."""
+    """Cancel of `body`, which counts from `note_offset` on; `place` says where the body was.
 
-    def __init__(self, note_offset: int, body: Body, place: int) -> None:
+    `read_from` is where the note lies that says so: at `note_offset`, or before it, if the note
+    counts with the batch behind it.
+    """
+
+    def __init__(self, note_offset: int, body: Body, place: int, read_from: int) -> None:
         self.note_offset = note_offset
+        self.read_from = read_from
         self.body = body
         self.place = place
 
@@ -95,12 +100,20 @@ class ScheduleIds:
         cancels = [self._open_cancels.get(s_offset) for s_offset in range(first, until)]
         return [each.body for each in cancels if each is not None]
 
-    def begin_cancel(self, note_offset: int, body: Body, place: int) -> None:
-        """Note that the note at `note_offset` has cancelled a body."""
+    def first_open(self, s_high_watermark: int) -> int:
+        """Return from where on S says all cancels that are not committed."""
+        first = s_high_watermark
+        for cancel in self._open:
+            if cancel.note_offset >= s_high_watermark:
+                first = min(first, cancel.read_from)
+        return first
+
+    def begin_cancel(self, note_offset: int, body: Body, place: int, read_from: int) -> None:
+        """Note that a body is cancelled; see OpenCancel."""
         # Another body may have taken the id over before this recurring body ended.
         had_id = self.offsets.get(body.schedule_id) == body.s_offset
         self.drop(body)
-        self._open.append(OpenCancel(note_offset, body, place))
+        self._open.append(OpenCancel(note_offset, body, place, read_from))
         self._open_cancels[body.s_offset] = self._open[-1]
         if body.schedule_id and had_id:
             self._open_offsets[body.schedule_id] = body.s_offset

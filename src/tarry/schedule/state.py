@@ -268,9 +268,10 @@ class ScheduleState:
             return self.released.offset_of(s_offset)
         return body.committed_offset if body.is_over and body.committed_count else None
 
-    def cancel(self, s_offset: int, note_offset: int) -> None:
+    def cancel(self, s_offset: int, note_offset: int, read_from: int) -> None:
         """Take out a cancellable body.  S has committed the cancel once it has committed the batch
-        at `note_offset`: the note that cancels it, or the body that takes its place."""
+        at `note_offset`: the note that cancels it, or the body that takes its place.  `read_from`
+        is the note's own offset."""
         place = PENDING
         body = self.pending.forget(s_offset) or self._resting.pop(s_offset, None)
         if body is None and self._is_parked(s_offset):
@@ -281,18 +282,18 @@ class ScheduleState:
             place = DAMAGED
             body = self._damaged.pop(s_offset)
         assert body is not None
-        self._leave(body, note_offset, place)
+        self._leave(body, note_offset, place, read_from)
 
     def end(self, body: RecurringBody, note_offset: int) -> None:
         """Take out a recurring body that has ended, as the note at this offset of S says."""
         body.has_ended = True
-        self._leave(body, note_offset, PENDING)
+        self._leave(body, note_offset, PENDING, note_offset)
         if body.committed_count:
             self.released.add(body, body.committed_offset)
 
-    def _leave(self, body: Body, note_offset: int, place: int) -> None:
+    def _leave(self, body: Body, note_offset: int, place: int, read_from: int) -> None:
         self.recurring.pop(body.s_offset, None)
-        self.ids.begin_cancel(note_offset, body, place)
+        self.ids.begin_cancel(note_offset, body, place, read_from)
         self.released.forget_id(body.schedule_id)
 
     def _is_parked(self, s_offset: int) -> bool:
@@ -452,8 +453,8 @@ class ScheduleState:
 
     def snapshot_offset(self, s_high_watermark: int) -> int:
         """Return an s-offset before which all known bodies and cancels are committed: at or before
-        S's high watermark, and not between a note and its body."""
-        first = s_high_watermark
+        S's high watermark, and not between a note and the batch with which it counts."""
+        first = self.ids.first_open(s_high_watermark)
         for body in [*self._parked[:1], *self.ids.open_bodies()]:
             if body.s_offset >= s_high_watermark:
                 first = min(first, body.batch_offset - 1)

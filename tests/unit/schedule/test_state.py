@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tarry.base.limits import CHECKPOINT_EXCEPTIONS_MAX
 from tarry.schedule.notes import ANY_OFFSET, Watermark
 from tarry.schedule.pending import NEVER, Body, PendingBodies
@@ -236,16 +238,34 @@ def test_a_body_waits_for_readers_until_the_note_of_its_cancel_counts() -> None:
     state.park(body(2, 20), 0)
     seen = [bool(state.waiting_in(2, 1))]
     state.commit_parked(3)
-    state.cancel(2, 5)
+    state.cancel(2, 5, 5)
     seen.append(bool(state.waiting_in(2, 1)))
     state.rollback_parked(5)
     seen.append(bool(state.waiting_in(2, 1)))
-    state.cancel(2, 5)
+    state.cancel(2, 5, 5)
 
     state.commit_parked(6)
 
     assert seen == [True, True, True]
     assert not state.waiting_in(2, 1)
+
+
+@pytest.mark.parametrize(
+    ("note", "high_watermark", "expected"),
+    # The note counts with the batch at 6: read without it, the batch would cancel nothing.
+    [(5, 5, 5), (5, 6, 5), (5, 7, 7), (6, 6, 6), (6, 7, 7)],
+)
+def test_a_snapshot_does_not_stand_between_a_note_and_the_batch_with_which_it_cancels(
+    note: int, high_watermark: int, expected: int
+) -> None:
+    state = a_state()
+    state.park(body(2, 20), 0)
+    state.commit_parked(4)
+
+    state.cancel(2, 6, note)
+    state.commit_parked(high_watermark)
+
+    assert state.snapshot_offset(high_watermark) == expected
 
 
 def test_a_range_of_offsets_waits_if_one_of_them_does() -> None:

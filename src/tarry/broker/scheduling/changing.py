@@ -243,7 +243,8 @@ def _cancel(
 ) -> None:
     appended = schedule.append_note(CancelledNote(body.s_offset, due_ms=noted_due_ms(body)))
     if appended.error_code == errors.NONE:
-        state.cancel(body.s_offset, appended.required_offset - 1)
+        note_offset = appended.required_offset - 1
+        state.cancel(body.s_offset, note_offset, note_offset)
         schedule.uncounted.add(appended.required_offset - 1, cancelled=body.record_count)
     status.decide(CANCELLED, body.s_offset)
     _rest_on_append(schedule, appended, status)

@@ -217,7 +217,7 @@ class PartitionSchedule(ParkingDoor):
                 self._checkpoints.note_cancel()
             for cancelled in note.cancelled:
                 # The note counts with its batch: without the batch it cancels nothing.
-                state.cancel(cancelled, s_offset)
+                state.cancel(cancelled, s_offset, s_offset - 1)
             for body in bodies:
                 state.park(body, self._turn.now_wall_ms)
         self.count_waiting()

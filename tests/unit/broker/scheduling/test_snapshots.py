@@ -148,7 +148,7 @@ def test_a_body_that_leaves_while_the_snapshot_is_written_is_in_it():
         written += writer.next()
         left = state.pending.between(0, 100)
         if left:
-            state.cancel(left[-1].s_offset, 11)
+            state.cancel(left[-1].s_offset, 11, 11)
     writer.end()
 
     reader = SnapshotReader()

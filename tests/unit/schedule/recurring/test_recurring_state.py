@@ -102,7 +102,7 @@ def test_one_that_was_cancelled_does_not_come_back_with_a_release_that_is_lost(
     led = Led()
     led.release()
     if not is_last:
-        led.state.cancel(2, 11)
+        led.state.cancel(2, 11, 11)
     else:
         led.release(is_last=True)
         led.state.commit_released(1)
@@ -118,7 +118,7 @@ def test_one_that_was_cancelled_does_not_come_back_with_a_release_that_is_lost(
 def test_one_whose_cancel_is_lost_after_its_release_comes_for_that_instance() -> None:
     led = Led(b"id")
     led.release()
-    led.state.cancel(2, 11)
+    led.state.cancel(2, 11, 11)
     led.state.rollback_released(0)
 
     led.state.rollback_parked(11)
@@ -162,7 +162,7 @@ def test_the_note_of_an_end_that_is_lost_is_told() -> None:
 
 def test_a_cancel_of_something_else_that_is_lost_is_no_lost_end() -> None:
     led = Led()
-    led.state.cancel(2, 11)
+    led.state.cancel(2, 11, 11)
 
     assert not led.state.rollback_parked(11)
 
@@ -184,7 +184,7 @@ def test_one_that_rests_can_be_cancelled() -> None:
     led = Led(b"id")
     for _ in range(INSTANCES_UNDER_WAY_MAX):
         led.release()
-    led.state.cancel(2, 11)
+    led.state.cancel(2, 11, 11)
 
     led.state.commit_released(led.end)
 
@@ -253,7 +253,7 @@ def test_one_whose_end_is_noted_is_remembered_by_its_id_and_place(is_lost: bool)
 def test_one_that_was_taken_back_is_not_released_by_what_counts_later() -> None:
     led = Led(b"id")
     led.release()
-    led.state.cancel(2, 11)
+    led.state.cancel(2, 11, 11)
 
     led.state.commit_released(1)
     led.state.commit_parked(12)
@@ -292,7 +292,7 @@ def test_a_checkpoint_names_what_is_alive_and_no_exception_for_it() -> None:
     state.add_release(body, 1)
     led.end = 2
     state.commit_released(2)
-    state.cancel(8, 12)
+    state.cancel(8, 12, 12)
     # Under way: a checkpoint speaks of what counts.
     assert led.release() == 20
 
