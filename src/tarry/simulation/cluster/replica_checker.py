@@ -49,11 +49,8 @@ class ReplicaChecker(NodeObserver):
         # True if replicas are moved: a new replica is compared with no earlier log of its broker.
         self.replicas_move = False
         self._replicas: dict[tuple[int, Place], tuple[int, ReplicatedLog]] = {}
-        # Logs of brokers that have left the replicas: one that begins later is another log.
-        self._left: dict[tuple[int, Place], None] = {}
-        # Called when a follower has cut its log.
+        # Called when a follower has cut its log, and for each batch that is found in a log.
         self.on_cut: Callable[[ClusterNode], None] = _hear_nothing
-        # Called for each batch that is found in a log.
         self.on_batch: Callable[[ClusterNode, ReplicatedLog, DiskBatch], None] = _hear_nothing
         self._committed: dict[Place, CommittedBatches] = {}
         self._drops: dict[Place, CompanionDrops] = {}
@@ -63,6 +60,7 @@ class ReplicaChecker(NodeObserver):
         self.state = ClusterState()
         self._revision = 0
         self._logs: dict[tuple[int, Place], DiskLog] = {}
+        self._left: dict[tuple[int, Place], None] = {}
         # By place, leader epoch and base offset: the batch, and the broker that had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
         # Partition by the bytes of each batch: no two batches of a run are alike.
@@ -96,9 +94,9 @@ class ReplicaChecker(NodeObserver):
             places.update(dict.fromkeys(self._committed))
         for partition in broker.topics.logs():
             is_compacted = partition.config.has_compaction and not self.looks_at_compacted
-            # A log that is being given up loses its files step by step, committed ones too.
-            is_going = partition.log.cut.state in (GIVING_UP, EMPTYING)
-            if is_compacted or is_going or partition.log.flaw_offset >= 0:
+            log = partition.log
+            # A log that is given up loses its files step by step, committed ones too.
+            if is_compacted or log.flaw_offset >= 0 or log.cut.state in (GIVING_UP, EMPTYING):
                 continue
             place = (partition.key[0], wire_index(partition.key))
             self._names[place] = partition.name
@@ -146,8 +144,7 @@ class ReplicaChecker(NodeObserver):
         self._revision = self._etcd.revision
         for record in self._known.apply(self._known.difference(self._etcd.rows(self._keys.prefix))):
             self.state.apply(record)
-        for key in self._logs:
-            row = self.row(key[1])
+        for key, row in [(key, self.row(key[1])) for key in self._logs]:
             if row is None or key[0] not in row.replicas:
                 self._left[key] = None
         for place, committed in self._committed.items():
@@ -214,8 +211,8 @@ class ReplicaChecker(NodeObserver):
         """Begin with a log that was opened; check that it has what was flushed before."""
         seen = DiskLog(log)
         self._logs[key] = seen
-        row = self.row(key[1])
         if key in self._left:
+            row = self.row(key[1])
             if row is not None and key[0] in row.replicas:
                 del self._left[key]
             return seen
