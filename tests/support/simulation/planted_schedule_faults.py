@@ -294,9 +294,11 @@ def cancel_what_is_being_released() -> None:
         release = self.release_of(s_offset)
         return waiting(self, s_offset) if release is None else release.body
 
-    def cancel_what_waits(self: ScheduleState, s_offset: int, note_offset: int) -> None:
+    def cancel_what_waits(
+        self: ScheduleState, s_offset: int, note_offset: int, read_from: int
+    ) -> None:
         if self.release_of(s_offset) is None:
-            cancel(self, s_offset, note_offset)
+            cancel(self, s_offset, note_offset, read_from)
 
     ScheduleState.waiting = waiting_or_released
     ScheduleState.cancel = cancel_what_waits
