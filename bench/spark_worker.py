@@ -92,10 +92,13 @@ class Session:
         return int(order["rows"])
 
     def parquet(self, order: dict[str, Any]) -> int:
-        path = self.path()
-        self.read(order).write.parquet(path)
-        shutil.rmtree(path)
+        self._write_parquet(self.read(order))
         return int(order["rows"])
+
+    def _write_parquet(self, frame: DataFrame) -> None:
+        path = self.path()
+        frame.write.parquet(path)
+        shutil.rmtree(path)
 
     def value(self, order: dict[str, Any]) -> int:
         if self.form == OURS:
@@ -118,9 +121,7 @@ class Session:
         return int(order["rows"])
 
     def typed_parquet(self, order: dict[str, Any]) -> int:
-        path = self.path()
-        self.typed_frame(order).write.parquet(path)
-        shutil.rmtree(path)
+        self._write_parquet(self.typed_frame(order))
         return int(order["rows"])
 
     def archive(self, order: dict[str, Any]) -> int:

@@ -43,7 +43,7 @@ READ_COLUMNS: Final = {
 }
 
 # What a column of a write means.
-# What a column of a read holds where values are decoded.
+# Columns of a read that decodes values.
 TYPED_COLUMNS: Final = {
     "each field of the schema": ("its type", "Null where the value could not be decoded."),
     "_record": ("struct", "The record's own columns, as above."),

@@ -126,7 +126,7 @@ def test_what_spark_did_not_raise_goes_on(error: Exception) -> None:
 
 @pytest.fixture
 def builders(monkeypatch: pytest.MonkeyPatch, _started: None) -> list[Any]:
-    """What each session was asked to be made of."""
+    """Settings of the sessions that were started."""
     started = session._started
     asked: list[Any] = []
 

@@ -60,7 +60,7 @@ class ReplicaChecker(NodeObserver):
         self.state = ClusterState()
         self._revision = 0
         self._logs: dict[tuple[int, Place], DiskLog] = {}
-        self._left: dict[tuple[int, Place], None] = {}
+        self._taken_away: dict[tuple[int, Place], None] = {}
         # By place, leader epoch and base offset: the batch, and the broker that had it first.
         self._named: dict[tuple[Place, int, int], tuple[bytes, int]] = {}
         # Partition by the bytes of each batch: no two batches of a run are alike.
@@ -146,7 +146,7 @@ class ReplicaChecker(NodeObserver):
             self.state.apply(record)
         for key, row in [(key, self.row(key[1])) for key in self._logs]:
             if row is None or key[0] not in row.replicas:
-                self._left[key] = None
+                self._taken_away[key] = None
         for place, committed in self._committed.items():
             row = self.row(place)
             if row is not None and row.unclean_epoch > committed.unclean_epoch:
@@ -211,10 +211,10 @@ class ReplicaChecker(NodeObserver):
         """Begin with a log that was opened; check that it has what was flushed before."""
         seen = DiskLog(log)
         self._logs[key] = seen
-        if key in self._left:
+        if key in self._taken_away:
             row = self.row(key[1])
             if row is not None and key[0] in row.replicas:
-                del self._left[key]
+                del self._taken_away[key]
             return seen
         if before is not None and log.log_start_offset <= before.start_offset:
             # A log that had no batches may begin again at any offset.

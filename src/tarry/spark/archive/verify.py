@@ -372,8 +372,9 @@ class BrokerRows:
             and topics[one.topic].topic_id == manifest.topic_ids[one.topic]
             and topics[one.topic].has(one.partition)
         ]
+        kept = {(one.topic, one.partition) for one in there}
         for one in manifest.ranges:
-            if one.rows and one not in there:
+            if one.rows and (one.topic, one.partition) not in kept:
                 found.uncompared[one.topic] = found.uncompared.get(one.topic, 0) + one.rows
         places = [(one.topic, one.partition) for one in there]
         self._there.update(dict.fromkeys(places))

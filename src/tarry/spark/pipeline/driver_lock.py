@@ -17,7 +17,8 @@ from tarry.spark.file_locks import LockHeld, held
 from tarry.spark.pipeline.faults import StageFailed
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
-from tarry.spark.steps.decoding import column_types, field_type, type_text
+from tarry.spark.steps.decoding import column_types, type_text
+from tarry.spark.steps.formats.decoders import field_type
 from tarry.spark.steps.refused import StepRefused
 
 log = logging.getLogger("tarry.spark")

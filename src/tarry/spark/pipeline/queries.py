@@ -16,9 +16,9 @@ from tarry.spark.pipeline.progress import (
     OBSERVED_UNDECODED,
 )
 from tarry.spark.pipeline.stages import CLEAN, Stage
-from tarry.spark.steps.columns import ORIGIN
-from tarry.spark.steps.decoding import checked_decoding
+from tarry.spark.steps.columns import ORIGIN, OWN
 from tarry.spark.steps.deriving import with_nested
+from tarry.spark.steps.formats.decoders import value_decoding
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -32,8 +32,8 @@ DUPLICATE: Final = "duplicate"
 LATE: Final = "late"
 
 
-# What the source makes of values: all that the steps need.
-DECODED: Final = "*, _record, _time, _rule, _error"
+# Columns of a decoded read: all fields, and all columns of the steps.
+DECODED: Final = ", ".join(["*", *OWN])
 
 
 def read_decoded(
@@ -75,7 +75,7 @@ def _decoding(pipeline: Pipeline) -> dict[str, str]:
     decode, time = pipeline.decode, pipeline.source.time
     assert decode is not None
     # The source reads them in another process, whose refusals are stack traces here.
-    checked_decoding(decode.format, decode.schema, decode.message, decode.registry, time)
+    value_decoding(decode.format, decode.schema, decode.message, decode.registry, time)
     options = {
         "valueFormat": decode.format,
         "valueSchema": decode.schema,
@@ -108,10 +108,9 @@ def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     )
 
 
-def clean_frame(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
+def clean_frame(pipeline: Pipeline, frame: DataFrame) -> DataFrame:
     """Make the rows of the stage `clean`, as the sink takes them."""
     assert pipeline.clean is not None
-    frame = derived_columns(pipeline, decoded)
     if pipeline.check:
         frame = steps.check(frame, pipeline.check)
     rules = [DECODE, *pipeline.check]
@@ -125,9 +124,10 @@ def clean_frame(pipeline: Pipeline, decoded: DataFrame) -> DataFrame:
 
 def frame_of(pipeline: Pipeline, stage: Stage, decoded: DataFrame) -> DataFrame:
     """Make the rows of a stage, as the sink takes them."""
+    decoded = derived_columns(pipeline, decoded)
     if stage.kind == CLEAN:
         return clean_frame(pipeline, decoded)
-    decoded = _observed(derived_columns(pipeline, decoded), [])
+    decoded = _observed(decoded, [])
     for result in pipeline.aggregates:
         if result.name == stage.name:
             return aggregate_frame(result, decoded)

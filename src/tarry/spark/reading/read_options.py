@@ -82,9 +82,9 @@ class ReadOptions:
     trigger_offsets_max: int | None
     trigger_offsets_min: int | None
     trigger_delay_ms_max: int
-    # What is fetched of records.
+    # Columns of records that are fetched.
     columns: tuple[str, ...]
-    # What becomes of it where values are decoded; None: they are bytes.
+    # Columns that are made of values; None: values stay bytes.
     values: ValueColumns | None
     clips_times: bool
     group_id: str

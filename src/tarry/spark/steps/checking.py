@@ -49,8 +49,9 @@ def check(df: DataFrame, rules: Mapping[str, str]) -> DataFrame:
     return marked.select(*[column(name) for name in df.columns])
 
 
-def check_expression(df: DataFrame, what: str, text: str) -> None:
-    """Refuse a text that is no expression of true or false over the decoded columns."""
+def check_expression(df: DataFrame, what: str, text: str, *, is_rule: bool = True) -> None:
+    """Refuse a text that is no expression over the decoded columns with one value for each row; a
+    rule's value is true or false."""
     from pyspark.errors import PySparkException
     from pyspark.sql import functions as of
 
@@ -65,12 +66,12 @@ def check_expression(df: DataFrame, what: str, text: str) -> None:
             # Beside the columns, so that a sum over all rows is refused here and not at the start.
             found = df.select("*", of.expr(text).alias("_asked"))
             kind = found.schema["_asked"].dataType.simpleString()
-            if kind == "boolean":
-                # As a part of another one, which what makes several rows cannot be.
-                df.select(of.when(of.expr(text), 1).alias("_asked"))
+            if not is_rule or kind == "boolean":
+                # Spark refuses what makes several rows, such as explode, inside an expression.
+                df.select(of.when(of.lit(True), of.expr(text)).alias("_asked"))
     except PySparkException as flaw:
         raise refusal(first_line(flaw)) from None
-    if kind != "boolean":
+    if is_rule and kind != "boolean":
         raise StepRefused(f"{what} is {kind}, and it must be boolean: {text!r:.200}")
     told = why_no_stream(found)
     if told:

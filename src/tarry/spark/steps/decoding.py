@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 
-from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME, check_names
+from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME
 from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of, value_decoding
 from tarry.spark.steps.formats.values import (
     TIME_US_MAX,
@@ -70,7 +70,7 @@ def decode(
     A value that cannot be decoded is not dropped: its `_rule` is `decode` and its `_error` a
     sentence.  Raises StepRefused.
     """
-    made = checked_decoding(format, schema, message, registry, time)
+    made = value_decoding(format, schema, message, registry, time)
     for needed in ("value", "timestamp"):
         if needed not in df.columns:
             raise StepRefused(
@@ -81,39 +81,12 @@ def decode(
     return df.mapInArrow(BatchDecoding(made), decoded_schema(fields, df.schema))
 
 
-def checked_decoding(
-    format: str,
-    schema: str | Path | StructType | None,
-    message: str | None = None,
-    registry: str | None = None,
-    time: str | None = None,
-) -> ValueDecoding:
-    """Return the way of decoding.  Raises StepRefused for what cannot become columns."""
-    made = value_decoding(format, schema, message, registry, time)
-    fields = decoder_of(made).fields
-    check_names(fields.names)
-    _check_time(fields, made.time)
-    return made
-
-
 def column_types(
     *, format: str, schema: str | Path | None, message: str | None, registry: str | None
 ) -> dict[str, pa.DataType]:
     """Return the types of the columns that `decode` makes of values.  Raises StepRefused."""
     decoder = decoder_of(value_decoding(format, schema, message, registry))
     return {field.name: field.type for field in decoder.fields}
-
-
-def field_type(types: Mapping[str, pa.DataType], name: str) -> pa.DataType | None:
-    """Return the type of a column, or of a field that a path names; None if there is none."""
-    if name in types:
-        return types[name]
-    first, *rest = name.split(".")
-    kind = types.get(first)
-    for part in rest:
-        place = kind.get_field_index(part) if kind is not None and pa.types.is_struct(kind) else -1
-        kind = None if kind is None or place < 0 else kind.field(place).type
-    return kind
 
 
 def type_text(kind: pa.DataType) -> str:
@@ -128,20 +101,6 @@ def type_text(kind: pa.DataType) -> str:
     if pa.types.is_decimal(kind):
         return f"decimal128({kind.precision}, {kind.scale})"
     return TYPE_TEXTS[kind]
-
-
-def _check_time(fields: pa.StructType, name: str) -> None:
-    if not name:
-        return
-    kind = field_type({field.name: field.type for field in fields}, name)
-    if kind is None:
-        names = ", ".join(fields.names)
-        raise StepRefused(f"time={name!r:.60} is no field of the schema, which has {names:.300}")
-    if not pa.types.is_timestamp(kind) and not pa.types.is_integer(kind):
-        raise StepRefused(
-            f"time={name!r:.60} is {kind}, and an event time is a date-time or an integer of "
-            "milliseconds since 1970"
-        )
 
 
 def decoded_schema(fields: pa.StructType, source: StructType) -> StructType:
@@ -173,28 +132,31 @@ class BatchDecoding:
 
 def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.RecordBatch:
     """Return the columns of a batch: decoded fields, then those of the steps."""
-    columns, errors = decoded_columns(decoder, batch)
-    times, errors = event_times(columns, batch, errors, time)
-    made: dict[str, Any] = dict(columns)
-    made[RECORD] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
-    made[TIME] = times
-    made[RULE] = rules_of(errors)
-    made[ERROR] = pa.array(errors, pa.string())
-    return pa.RecordBatch.from_pydict(made)
+    columns, _ = decoded_columns(decoder, batch, batch.schema.names, time)
+    return pa.RecordBatch.from_pydict(columns)
 
 
 def decoded_columns(
-    decoder: ValueDecoder, batch: pa.RecordBatch
+    decoder: ValueDecoder, batch: pa.RecordBatch, record: Sequence[str], time: str | None
 ) -> tuple[dict[str, pa.Array], list[str | None]]:
-    """Return the fields of a batch's values by name, and why a row has none."""
+    """Return the columns of a batch by name, and the reason why a row could not be decoded.
+
+    `record` are the columns that go into `_record`.  `time` names the field of the event time; ""
+    is the record's timestamp, and with None no event times are made.
+    """
     decoded = decoder.decode_all(batch.column("value").to_pylist())
+    errors = decoded.errors
     # Flattened: a row without fields is null in each of them.
-    return dict(zip(decoder.fields.names, decoded.columns.flatten(), strict=True)), decoded.errors
-
-
-def rules_of(errors: list[str | None]) -> pa.Array:
-    """Return the rule that each row has failed: to be decoded, or none."""
-    return pa.array([None if error is None else DECODE for error in errors], pa.string())
+    columns = dict(zip(decoder.fields.names, decoded.columns.flatten(), strict=True))
+    if record:
+        parts = batch.select(record)
+        columns[RECORD] = pa.StructArray.from_arrays(parts.columns, fields=list(parts.schema))
+    if time is not None:
+        columns[TIME], errors = event_times(columns, batch, errors, time)
+    rules = [None if error is None else DECODE for error in errors]
+    columns[RULE] = pa.array(rules, pa.string())
+    columns[ERROR] = pa.array(errors, pa.string())
+    return columns, errors
 
 
 def event_times(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from tarry.spark.steps.checking import first_line, null_for_errors, quiet_context, why_no_stream
+from tarry.spark.steps.checking import check_expression, null_for_errors, quiet_context
 from tarry.spark.steps.columns import OWN, check_decoded, check_names, column, quoted
 from tarry.spark.steps.refused import StepRefused
 
@@ -24,12 +24,15 @@ def derive(df: DataFrame, columns: Mapping[str, str]) -> DataFrame:
 
     check_decoded(df, "derive")
     for name, text in columns.items():
-        check_names([*(one for one in df.columns if one not in OWN), name])
-        _check_free(df, name)
-        _check_expression(df, name, text)
+        names = [one for one in df.columns if one not in OWN]
+        check_names([*names, name])
+        if name in names:
+            raise StepRefused(
+                f"there is a column {name!r:.60} already: give the derived one another name"
+            )
+        check_expression(df, f"the derived column {name!r:.60}", text, is_rule=False)
         with null_for_errors(df.sparkSession):
             derived = df.withColumn(name, of.expr(text))
-        names = [one for one in df.columns if one not in OWN]
         df = derived.select(*[column(one) for one in (*names, name, *OWN)])
     return df
 
@@ -52,32 +55,3 @@ def with_nested(df: DataFrame, names: Iterable[str]) -> DataFrame:
             continue
         df = derive(df, {name: text})
     return df
-
-
-def _check_free(df: DataFrame, name: str) -> None:
-    if name in df.columns:
-        raise StepRefused(
-            f"there is a column {name!r:.60} already: give the derived one another name"
-        )
-
-
-def _check_expression(df: DataFrame, name: str, text: str) -> None:
-    """Refuse a text that has not one value for each row."""
-    from pyspark.errors import PySparkException
-    from pyspark.sql import functions as of
-
-    try:
-        with quiet_context():
-            # Beside the columns, so that a sum over all rows is refused.
-            found = df.select("*", of.expr(text).alias("_asked"))
-            # As a part of another one, which what makes several rows cannot be.
-            df.select(of.when(of.lit(True), of.expr(text)).alias("_asked"))
-        told = why_no_stream(found)
-    except PySparkException as flaw:
-        told = first_line(flaw)
-    if told:
-        names = ", ".join(one for one in df.columns if one not in OWN)
-        raise StepRefused(
-            f"the derived column {name!r:.60} is no expression over the columns {names:.300}: "
-            f"{text!r:.200}: {told:.300}"
-        )

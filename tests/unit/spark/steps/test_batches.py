@@ -14,8 +14,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed")
 from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
 
 from tarry.spark.steps.columns import quoted
-from tarry.spark.steps.decoding import BatchDecoding, checked_decoding
-from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of
+from tarry.spark.steps.decoding import BatchDecoding
+from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of, value_decoding
 from tarry.spark.steps.formats.values import TIME_US_MAX, TIME_US_MIN, is_extreme
 from tarry.spark.steps.refused import StepRefused
 
@@ -104,7 +104,7 @@ def test_an_event_time_that_is_none_is_refused(name: str, told: str, tmp_path: P
     schema.write_text(json.dumps({"properties": {"meta": {"properties": {"at": at}}}}))
 
     with pytest.raises(StepRefused, match=told):
-        checked_decoding("json", schema, time=name)
+        value_decoding("json", schema, time=name)
 
 
 def test_spark_knows_the_types_of_the_columns() -> None:

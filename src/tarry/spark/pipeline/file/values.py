@@ -290,14 +290,12 @@ class SparkValue(Kind):
     told = "setting"
 
     def read(self, value: Any, folder: Path) -> str:
-        if isinstance(value, bool):
-            return str(value).lower()
         if not isinstance(value, str | int | float):
             raise ValueError(
                 f"is {toml_word(value)}, and it must be one text or number; write the key in "
                 'quotes: "spark.driver.memory" = "4g"'
             )
-        return str(value)
+        return setting_text(value)
 
 
 class KafkaSettings(Kind):
@@ -316,7 +314,7 @@ class KafkaSettings(Kind):
                 raise ValueError(
                     f"has {key} = {toml_word(each)}, and it must be one text or number"
                 )
-            settings[key] = str(each).lower() if isinstance(each, bool) else str(each)
+            settings[key] = setting_text(each)
         if "bootstrap.servers" in settings:
             raise ValueError("bootstrap.servers stands in [source], as bootstrap")
         for key, reason in {**REFUSED_SETTINGS, **DECIDED}.items():
@@ -330,6 +328,11 @@ class KafkaSettings(Kind):
         except InvalidSetting as error:
             raise ValueError(str(error)) from None
         return settings
+
+
+def setting_text(value: str | float) -> str:
+    """Return the text of a setting's value; true and false are written small."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def of_owner(settings: Mapping[str, str], owner: str) -> dict[str, str]:

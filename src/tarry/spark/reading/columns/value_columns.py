@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+import pyarrow as pa
+
 from tarry.base.errors import TarryError
-from tarry.client.arrow.installed import load_pyarrow
-from tarry.spark.steps.columns import ERROR, ORIGIN, RECORD, RULE, TIME
+from tarry.spark.steps.columns import ORIGIN, RULE, TIME
+from tarry.spark.steps.decoding import decoded_columns
 from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from tarry.spark.steps.formats.values import ValueDecoder
 
 # Rows that are decoded together: their values are objects for a moment, of some KB each.
@@ -43,9 +43,9 @@ class ValueColumns:
 
     decoding: ValueDecoding
     mode: str
-    # In their order.
+    # All columns, in their order.
     names: tuple[str, ...]
-    # What `_record` has, in its order.
+    # Columns in the struct `_record`, in their order.
     record: tuple[str, ...]
 
     @property
@@ -72,22 +72,11 @@ class ValueColumns:
                     yield self._decoded(decoder, part)
 
     def _decoded(self, decoder: ValueDecoder, batch: pa.RecordBatch) -> pa.RecordBatch:
-        from tarry.spark.steps.decoding import decoded_columns, event_times, rules_of
-
-        pyarrow = load_pyarrow()
-        columns, errors = decoded_columns(decoder, batch)
-        if self.has_times:
-            columns[TIME], errors = event_times(columns, batch, errors, self.decoding.time)
+        time = self.decoding.time if self.has_times else None
+        columns, errors = decoded_columns(decoder, batch, self.record, time)
         if self.mode == FAIL_FAST and any(errors):
             raise ValueMalformed(_malformed(batch, errors))
-        columns[RULE] = rules_of(errors)
-        columns[ERROR] = pyarrow.array(errors, pyarrow.string())
-        if self.record:
-            parts = batch.select(self.record)
-            columns[RECORD] = pyarrow.StructArray.from_arrays(
-                parts.columns, fields=list(parts.schema)
-            )
-        made = pyarrow.RecordBatch.from_arrays(
+        made = pa.RecordBatch.from_arrays(
             [columns[name] for name in self.names], names=list(self.names)
         )
         if self.mode != DROP_MALFORMED or not any(errors):

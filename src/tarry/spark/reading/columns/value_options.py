@@ -5,22 +5,21 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from pyspark.sql.pandas.types import from_arrow_type
-from pyspark.sql.types import DataType, StringType, StructField, StructType, TimestampType
+from pyspark.sql.types import StructType
 
 from tarry.spark.option_table import TYPED, names_of
 from tarry.spark.options import OptionRefused, OptionTexts
 from tarry.spark.reading.columns.names import COLUMNS
-from tarry.spark.reading.columns.schema import TYPES, check_nullable
+from tarry.spark.reading.columns.schema import check_nullable, spark_schema
 from tarry.spark.reading.columns.value_columns import (
     DROP_MALFORMED,
     FAIL_FAST,
     PERMISSIVE,
     ValueColumns,
 )
-from tarry.spark.steps.columns import ERROR, OWN, RECORD, RULE, TIME
-from tarry.spark.steps.decoding import checked_decoding
-from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of
+from tarry.spark.steps.columns import ERROR, OWN, RECORD
+from tarry.spark.steps.decoding import decoded_schema
+from tarry.spark.steps.formats.decoders import ValueDecoding, decoder_of, value_decoding
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -62,9 +61,8 @@ def value_columns(texts: OptionTexts, given: StructType | None) -> ValueColumns 
 def typed_schema(columns: ValueColumns) -> StructType:
     """Return the schema of these columns."""
     fields = decoder_of(columns.decoding).fields
-    return StructType(
-        [StructField(name, _type_of(name, fields, columns.record)) for name in columns.names]
-    )
+    whole = decoded_schema(fields, spark_schema(columns.record))
+    return StructType([whole[name] for name in columns.names])
 
 
 def _decoding(texts: OptionTexts, given: StructType | None) -> ValueDecoding:
@@ -79,7 +77,7 @@ def _decoding(texts: OptionTexts, given: StructType | None) -> ValueDecoding:
                 'option valueSchema, or give .schema("id string, amount bigint")'
             )
         of_fields = own
-    return checked_decoding(
+    return value_decoding(
         kind,
         of_fields if schema is None else schema,
         texts.text("valueMessage"),
@@ -149,13 +147,3 @@ def _check_given(given: StructType, made: ValueColumns, fields: pa.StructType) -
                 f".schema(...) has {one.name:.60} as {one.dataType.simpleString():.200}, and it is "
                 f"{own.dataType.simpleString():.200}"
             )
-
-
-def _type_of(name: str, fields: pa.StructType, record: tuple[str, ...]) -> DataType:
-    if name == RECORD:
-        return StructType([StructField(one, TYPES[one]) for one in record])
-    if name == TIME:
-        return TimestampType()
-    if name in (RULE, ERROR):
-        return StringType()
-    return from_arrow_type(fields.field(name).type)

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+import pyarrow as pa
+
+from tarry.spark.steps.columns import check_names
 from tarry.spark.steps.formats.json_values import JsonDecoder, json_types
 from tarry.spark.steps.formats.registry import registry_at
 from tarry.spark.steps.formats.text_values import TextDecoder
@@ -20,7 +24,7 @@ if TYPE_CHECKING:
 
 FORMATS: Final = ("json", "avro", "protobuf", "text")
 
-# What a format needs besides, by the name of its extra.
+# Library of a format that has an extra of its own.
 LIBRARIES: Final = {"avro": "fastavro", "protobuf": "google.protobuf"}
 
 
@@ -47,14 +51,47 @@ def value_decoding(
     registry: str | None = None,
     time: str | None = None,
 ) -> ValueDecoding:
-    """Read the schema.  Raises StepRefused for what does not go together."""
+    """Return the way of decoding, with the schema that is read now.
+
+    Raises StepRefused for what does not go together, and for what cannot become columns.
+    """
     is_struct = not isinstance(schema, str | Path | None)
     if is_struct and format != "json":
         raise StepRefused(f"the format {format} needs a schema of its own: name its file")
     text = _schema(format, schema, message, registry)
-    return ValueDecoding(
+    made = ValueDecoding(
         format, text, message or "", registry or "", time or "", is_struct=is_struct
     )
+    fields = decoder_of(made).fields
+    check_names(fields.names)
+    _check_time(fields, made.time)
+    return made
+
+
+def _check_time(fields: pa.StructType, name: str) -> None:
+    if not name:
+        return
+    kind = field_type({field.name: field.type for field in fields}, name)
+    if kind is None:
+        names = ", ".join(fields.names)
+        raise StepRefused(f"time={name!r:.60} is no field of the schema, which has {names:.300}")
+    if not pa.types.is_timestamp(kind) and not pa.types.is_integer(kind):
+        raise StepRefused(
+            f"time={name!r:.60} is {kind}, and an event time is a date-time or an integer of "
+            "milliseconds since 1970"
+        )
+
+
+def field_type(types: Mapping[str, pa.DataType], name: str) -> pa.DataType | None:
+    """Return the type of a column, or of a field that a path names; None if there is none."""
+    if name in types:
+        return types[name]
+    first, *rest = name.split(".")
+    kind = types.get(first)
+    for part in rest:
+        place = kind.get_field_index(part) if kind is not None and pa.types.is_struct(kind) else -1
+        kind = None if kind is None or place < 0 else kind.field(place).type
+    return kind
 
 
 def _schema(
